@@ -5,7 +5,6 @@
  * Reads the model, plans for the lowest memory, writes the result, a report of it when asked
  * for, and prints its figures as JSON. Then does the same in memory and checks that both ways
  * give the same bytes.
- *
  */
 #include <onnx_tile.h>
 

@@ -5,7 +5,6 @@
  * Fills the inputs with 0.5 (integers with 1; dimensions that the model leaves free are 1), runs
  * twice, the second time into memory of its own where the outputs' dimensions are fixed, and
  * prints each output's sum. Both runs must agree.
- *
  */
 #include <onnx_tile.h>
 

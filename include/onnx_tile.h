@@ -14,7 +14,6 @@
  * inspect), save. The library never prints and never exits. Handles share nothing: different
  * threads may use different handles at the same time; one handle belongs to one thread at a
  * time.
- *
  */
 #ifndef ONNX_TILE_H
 #define ONNX_TILE_H

@@ -5,7 +5,6 @@
  * The model has one input and one output of floats, of known dimensions; the input is filled with
  * 0.5. Prints the output's sum on the provider and on ONNX Runtime's own processor, which must
  * agree. Compile with ONNX Runtime's headers and library (1.23 or newer).
- *
  */
 #include <onnxruntime_c_api.h>
 

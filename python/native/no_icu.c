@@ -3,7 +3,6 @@
  * and such a file is refused as one of an unknown encoding.
  *
  * ICU's names end in its version, which the build passes as -DICU=72.
- *
  */
 #define JOIN(name, version)  name##_##version
 #define NAMED(name, version) JOIN(name, version)

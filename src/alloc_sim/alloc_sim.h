@@ -20,7 +20,6 @@
  * OpenVINO places everything before it runs: one_block.c (graph -> boxes), live_boxes.c (their
  * places). So do the engine's devices: device_growth.c (what is there at once); nothing else grows.
  * What runs as one step is for fusion/ to say.
- *
  */
 #ifndef OT_ALLOC_SIM_ALLOC_SIM_H
 #define OT_ALLOC_SIM_ALLOC_SIM_H

@@ -10,9 +10,6 @@
  * Nothing goes back to the system. Memory that was never written is not resident: pages count
  * when a chunk over them is handed out. The arena's own list of which chunk every 256 bytes
  * belong to is: a 32nd of all regions, used or not.
- *
- *
- *
  */
 #include "chunk_arena.h"
 

@@ -9,7 +9,6 @@
  *
  * What is counted is the most that is there at once: the packing search finds that or little
  * more.
- *
  */
 #include "device_growth.h"
 

@@ -11,7 +11,6 @@
  * more than 16 equal boxes in an order of its own. A chain of 17 convolutions takes two buffers,
  * one of 18 takes three (measured: 218 MB where two take 146). So it is sorted here in the same
  * way.
- *
  */
 #include "live_boxes.h"
 

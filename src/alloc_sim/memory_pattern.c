@@ -4,7 +4,6 @@
  *
  *   live    |aaaa|    |bb|        |cc|          height
  *   new          |dd|      not here: the gap behind b is wider
- *
  */
 #include "chunk_arena.h"
 

@@ -16,9 +16,6 @@
  *
  * Convolutions compute channels-last and element-wise steps hand that on; a value that is read
  * both ways exists twice.
- *
- *
- *
  */
 #include "one_block.h"
 

@@ -9,7 +9,6 @@
  * A loop's body is a graph with a pattern of its own, from its second iteration on. Scan writes
  * its results where they belong; Loop keeps the pieces and joins them at the end; a sequence
  * holds a copy of each piece until it is joined.
- *
  */
 #include "simulate_run.h"
 #include "device_growth.h"

@@ -5,7 +5,6 @@
  *
  * Only open_model, run_model, close_model and the reading of figures know the engine: a library
  * without it has the rest, and never gets past loading.
- *
  */
 #include "onnx_tile.h"
 

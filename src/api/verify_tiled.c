@@ -8,9 +8,6 @@
  * model that does not fit into one message (external data) goes through a folder next to the
  * output, which is removed again. For OT_VERIFY_ALL both graphs get further outputs: values that
  * have the same name in both.
- *
- *
- *
  */
 #include "verify_tiled.h"
 

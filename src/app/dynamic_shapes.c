@@ -1,7 +1,6 @@
 /* Runs in which dimensions stay dynamic: what goes together with that, the size that is planned
  * for, and the model as it was before a size was bound, which may be better written for every
  * size.
- *
  */
 #include "dynamic_shapes.h"
 

@@ -1,7 +1,6 @@
 /* Which nodes go into operators for ONNX Runtime with the engine as a library
  * (onnx/export/export_parts.c), or to its execution provider (src/ort). What goes there is what the
  * engine runs: said when the model is written, not where it is loaded.
- *
  */
 #include "pipeline.h"
 

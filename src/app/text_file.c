@@ -2,7 +2,6 @@
  *
  * Writing follows the rule of every output of this program: whole or not at all
  * (onnx/export/out_file.c).
- *
  */
 #include "pipeline.h"
 

@@ -2,7 +2,6 @@
  *
  * A float32 that is rounded to odd (its last bit is set where anything is cut off) has enough
  * digits that rounding it once more gives what rounding the double would.
- *
  */
 #include "half_float.h"
 

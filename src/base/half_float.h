@@ -6,7 +6,6 @@
  * Widening is exact. Narrowing goes to nearest, ties to even, and rounds once. NaN stays NaN, and
  * is a quiet one afterwards, as processors do it. No branches and no subnormal operands: loops
  * over them become vector code, and a thread that flushes subnormals computes the same.
- *
  */
 #ifndef OT_BASE_HALF_FLOAT_H
 #define OT_BASE_HALF_FLOAT_H

@@ -12,7 +12,6 @@
  * Members of the outermost object, and items of lists in it, have a line each, so that output
  * diffs. Keys are the program's own, never a stranger's. Names inside values may be anything:
  * what comes out is valid JSON.
- *
  */
 #ifndef OT_BASE_JSON_H
 #define OT_BASE_JSON_H

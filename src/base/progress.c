@@ -4,7 +4,6 @@
  *
  * The time that is left is what passed since the stage began, scaled: shown once it means
  * something.
- *
  */
 #include "base.h"
 

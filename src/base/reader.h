@@ -6,7 +6,6 @@
  *
  * All languages of text share this: .ot graphs, .tk kernels, MLIR. The text is any bytes from a
  * stranger: every look is bounded by the length.
- *
  */
 #ifndef OT_BASE_READER_H
 #define OT_BASE_READER_H

@@ -10,7 +10,6 @@
  *
  * Names may be anything. Times are given in seconds, of one clock; before its origin is at 0. The
  * file has microseconds, nanoseconds behind the point.
- *
  */
 #ifndef OT_BASE_TRACE_EVENTS_H
 #define OT_BASE_TRACE_EVENTS_H

@@ -8,9 +8,6 @@
  * Regions are recognised in the times of nodes: in the original by their nodes' names, in the
  * tiled model by "tile/r<id>/". The engine also gives times of nodes inside of bodies; the nodes
  * around these contain them.
- *
- *
- *
  */
 #include "bench_command.h"
 

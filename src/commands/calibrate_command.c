@@ -5,9 +5,6 @@
  *
  * The file names the processor and the number of threads, or the device; nothing else of the
  * machine.
- *
- *
- *
  */
 #include "calibrate_command.h"
 

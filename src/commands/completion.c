@@ -3,7 +3,6 @@
  *
  * bash hands over COMP_WORDS, cut at "=", too: "--goal=mem" is three words. The word before the
  * cursor that is no "=" says what comes.
- *
  */
 #include "completion.h"
 

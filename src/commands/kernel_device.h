@@ -3,7 +3,6 @@
  *   planned kernel --kernelgen--> OpenCL C, CUDA C --> F.cl, F.cu
  *                                     `--kerneldev--> what the kernel wrote, with how many items,
  *                                     how long
- *
  */
 #ifndef OT_COMMANDS_KERNEL_DEVICE_H
 #define OT_COMMANDS_KERNEL_DEVICE_H

@@ -6,7 +6,6 @@
  * Defaults are texts that go through the same parser as what is given. Commands and options that
  * need parts this build does not have are in the tables too: they are recognised and answered
  * with what they need.
- *
  */
 #include "option_table.h"
 

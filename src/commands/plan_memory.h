@@ -6,7 +6,6 @@
  *                                pointer_cast
  *   .csv --csv.c----> ot_pack_file --bufplan/--> offsets, one memory       --> .csv with offsets
  *                                          `---> ot_memory_results --> table, JSON;  map --> .svg
- *
  */
 #ifndef OT_COMMANDS_PLAN_MEMORY_H
 #define OT_COMMANDS_PLAN_MEMORY_H

@@ -4,7 +4,6 @@
  *   large outputs, mapped --> run, run, ... --> other files --> figures
  *
  * Output files are all on the disk before the first is visible.
- *
  */
 #include "run_command.h"
 

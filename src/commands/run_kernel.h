@@ -4,7 +4,6 @@
  *   that is written
  *   NAME=F.npy --------------------^       |                   `----> figures, trace
  *                                          `--ot_kernel_device_run--> F.cl, F.cu; D/NAME.npy
- *
  */
 #ifndef OT_COMMANDS_RUN_KERNEL_H
 #define OT_COMMANDS_RUN_KERNEL_H

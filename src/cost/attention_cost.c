@@ -13,7 +13,6 @@
  * begin and end, but move nothing. Where a region takes the attention without them they are
  * copies after all: that is not counted (at most half a percent of the predicted time of a ViT
  * with 4096 tokens).
- *
  */
 #include "cost.h"
 

@@ -25,7 +25,6 @@
  *
  * Steps of a region that streams follow one another, each on all cores. So do tiles where memory
  * counts more (one_tile): there is one in memory.
- *
  */
 #include "cost.h"
 

@@ -6,7 +6,6 @@
  *   fused     -    x  x      -     -   x
  *
  * A place of the recogniser is a position of the sequence.
- *
  */
 #include "cost.h"
 

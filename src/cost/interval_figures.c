@@ -15,7 +15,6 @@
  *     these only the place where most is
  *     live is counted again;
  *   - form scan, which holds no windows of its inputs on a cache.
- *
  */
 #include "interval_figures.h"
 

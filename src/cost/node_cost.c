@@ -4,7 +4,6 @@
  * time counts every operand once, at the bandwidth of the smallest memory that the operand would
  * still be found in. Nodes that the runtime merges into one before them cost what plan/runtime/
  * says.
- *
  */
 #include "cost.h"
 

@@ -7,7 +7,6 @@
  * The values inside have no bytes, and no region begins or ends between a DequantizeLinear and
  * its readers, or inside a group: what is stored between regions is the 8-bit tensor. Chains
  * read and write 8-bit tensors in the same way.
- *
  */
 #include "cost.h"
 

@@ -3,7 +3,6 @@
  *
  * The working set uses the largest window of every value: an upper bound that holds for every
  * tile. A tile takes a window of a region input right before its first reader.
- *
  */
 #include "region_figures.h"
 

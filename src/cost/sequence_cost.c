@@ -4,7 +4,6 @@
  * Live bytes are what a runtime need not go below: an element-wise node overwrites an input that
  * dies there, whether its kernel does or not (alloc_sim/ says what a process takes); graph inputs
  * belong to the caller and do not count.
- *
  */
 #include "cost.h"
 

@@ -12,9 +12,6 @@
  * sums per dim. The search's trials (interval_figures.c) feed three tiles of every dim while a
  * walk goes down; a built region (region_figures.c) feeds all of them. Nodes are added backwards
  * in both. Nothing here depends on the order in which the readers of a value come.
- *
- *
- *
  */
 #ifndef OT_COST_TILE_TOTALS_H
 #define OT_COST_TILE_TOTALS_H

@@ -9,9 +9,6 @@
  *                  | k 0 | k 1 | k 2 |            the longest of the three rows hides the others,
  *                                                 but for the first tile
  *                        | down 0 | down 1 | ...  on its way in and the last one on its way out
- *
- *
- *
  */
 #include "cost.h"
 

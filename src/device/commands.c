@@ -3,7 +3,6 @@
  *   ot_dev_upload(q, to, from, after) --parts, access, waits--> dev_command --serial-->
  *   driver->submit
  *   driver->poll --dev_retire(serial, times)--> queue.done
- *
  */
 #include "driver.h"
 

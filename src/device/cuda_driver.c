@@ -4,7 +4,6 @@
  *            `unified`: both are their own map
  *   queue    a stream, and two events for each command that is not retired (cuda_queue.c)
  *   program  a module of PTX; CUDA C goes through NVRTC first
- *
  */
 #include "cuda_api.h"
 

@@ -14,7 +14,6 @@
  * Handles are numbers that the device looks up: one that was freed, is another device's or was
  * never given is found and named, not followed. A device may be used from several threads. Every
  * function that fails says how in an ot_device_error (NULL: nobody wants to know).
- *
  */
 #ifndef OT_DEVICE_DEVICE_H
 #define OT_DEVICE_DEVICE_H

@@ -3,7 +3,6 @@
  * The layer checks handles, access, ranges, alignment, budget; a driver is handed records that
  * are right and says what its API answered. All calls come under the device's lock, but `wait`,
  * which may take long and takes the lock for what it looks up.
- *
  */
 #ifndef OT_DEVICE_DRIVER_H
 #define OT_DEVICE_DRIVER_H

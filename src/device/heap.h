@@ -11,7 +11,6 @@
  *
  * Each names what is given twice, what is not its own, and what was never given back. A heap is
  * for one thread.
- *
  */
 #ifndef OT_DEVICE_HEAP_H
 #define OT_DEVICE_HEAP_H

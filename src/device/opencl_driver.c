@@ -6,7 +6,6 @@
  *            a row, oldest first
  *   program  a cl_program, and a cl_kernel for each entry that was launched; arguments are set
  *            under the device's lock
- *
  */
 #if __has_include(<CL/cl.h>)
 

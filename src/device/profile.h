@@ -4,7 +4,6 @@
  *
  * Times of commands are the device's; in the trace they are moved so that nothing ran before it
  * was asked.
- *
  */
 #ifndef OT_DEVICE_PROFILE_H
 #define OT_DEVICE_PROFILE_H

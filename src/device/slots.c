@@ -5,9 +5,6 @@
  *   63      52 51    48 47          24 23       0
  *   | device  |  kind  |  generation  |   slot   |  device and generation begin at 1: 0 is no
  *                                                   handle
- *
- *
- *
  */
 #include "driver.h"
 

@@ -9,7 +9,6 @@
  * What comes out is what the requests, one after the other in the order they were made, would
  * give. Host memory of a request is left alone until its ticket is done. A mover is for one
  * thread.
- *
  */
 #ifndef OT_DEVICE_TRANSFERS_H
 #define OT_DEVICE_TRANSFERS_H

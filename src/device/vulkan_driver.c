@@ -4,7 +4,6 @@
  *   queue    a timeline semaphore whose value is the serial of the last command that is done
  *            (vulkan_queue.c)
  *   program  SPIR-V, and a pipeline for each signature that was launched (vulkan_program.c)
- *
  */
 #if __has_include(<vulkan/vulkan.h>)
 

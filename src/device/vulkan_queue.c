@@ -6,7 +6,6 @@
  *
  * Bytes to and from the host go through staging memory of the slot: filled when the command is
  * queued, read when it is retired.
- *
  */
 #if __has_include(<vulkan/vulkan.h>)
 

@@ -10,7 +10,6 @@
  * The walk begins at Softmax, goes down to the second product and up to the first one. Each
  * value between has one reader. Transposes that nobody else needs are no copies but other
  * strides of the operands.
- *
  */
 #include "fusion.h"
 

@@ -14,7 +14,6 @@
  *
  * DequantizeLinear is in no group: whoever reads its result reads the bytes instead, and when
  * all do, it is not run.
- *
  */
 #include "chain_rule.h"
 #include "fusion.h"

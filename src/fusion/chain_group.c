@@ -8,7 +8,6 @@
  *   z = Conv(s)      fine (reads s after y)           a Conv(a) between s and y would end the group
  *
  * A node that reads several groups joins them to one.
- *
  */
 #include "fusion.h"
 

@@ -1,6 +1,5 @@
 /* Which element-wise nodes run in one pass over memory with others: pure functions of the graph.
  * The engine compiles such nodes (engine/cpu/chain/chain.h), and the planner counts on it.
- *
  */
 #ifndef OT_FUSION_CHAIN_RULE_H
 #define OT_FUSION_CHAIN_RULE_H

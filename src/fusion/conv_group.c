@@ -9,7 +9,6 @@
  *
  * The walk begins at the convolution and goes from each result to the node that reads it, as
  * long as the rules take that.
- *
  */
 #include "fusion.h"
 

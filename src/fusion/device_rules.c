@@ -5,7 +5,6 @@
  *
  * A session asks its generator of kernels besides (engine/gpu/device_groups.c); what that refuses
  * runs node by node, and takes more than these rules say.
- *
  */
 #include "steps.h"
 

@@ -3,7 +3,6 @@
  * Scales and zero points are constants, one for a tensor; those of weights may be one for each
  * map of a convolution or column of a product. An integer product is multiplied with numbers
  * that may come in the run. Sums are of 32 bits.
- *
  */
 #include "engine_bytes_rules.h"
 

@@ -5,7 +5,6 @@
  *
  * The lowering asks its kernels besides (is there a fast primitive for this convolution with
  * that behind it?) and reads contents; the cost model takes these rules as they are.
- *
  */
 #include "chain_rule.h"
 #include "engine_bytes_rules.h"

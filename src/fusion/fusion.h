@@ -18,7 +18,6 @@
  *
  * A place is a number of a node in the order of the view. Searches take time linear in nodes and
  * operands.
- *
  */
 #ifndef OT_FUSION_FUSION_H
 #define OT_FUSION_FUSION_H

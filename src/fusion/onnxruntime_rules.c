@@ -4,7 +4,6 @@
  * Add in one or three dimensions.
  *
  *   Conv --> BatchNormalization --> Relu                   Conv --> Add(x) --> Relu
- *
  */
 #include "fusion.h"
 

@@ -6,7 +6,6 @@
  *
  * Which values lie in blocks of channels follows from the steps before: whoever makes the steps
  * says so (alloc_sim/simulate_plan.c).
- *
  */
 #include "fusion.h"
 

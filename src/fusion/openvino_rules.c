@@ -7,7 +7,6 @@
  *
  * A step has one convolution at most; a sum of two goes to the later one. What is read elsewhere
  * joins nothing.
- *
  */
 #include "steps.h"
 

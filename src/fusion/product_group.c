@@ -6,7 +6,6 @@
  *
  * Attention whose scores others read, too, scales them so: a pass over the largest array of the
  * network less.
- *
  */
 #include "fusion.h"
 

@@ -8,7 +8,6 @@
  *
  * Weights are held transformed, which is several times their size, or transformed again in each
  * strip of tiles, which takes time, but no room.
- *
  */
 #ifndef OT_FUSION_WINOGRAD_RULE_H
 #define OT_FUSION_WINOGRAD_RULE_H

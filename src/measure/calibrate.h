@@ -8,7 +8,6 @@
  *
  * Of a device (measure_device.c): copies by its kernels, the same models, the same loops,
  * transfers. There is no correction.
- *
  */
 #ifndef OT_MEASURE_CALIBRATE_H
 #define OT_MEASURE_CALIBRATE_H

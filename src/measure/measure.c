@@ -8,8 +8,6 @@
  * Shape inference may be wrong about an output (a file states another shape than its nodes
  * make): then the first run fails for want of a fitting place, and all runs go on without
  * places.
- *
- *
  */
 #include "measure.h"
 

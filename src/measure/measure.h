@@ -5,9 +5,6 @@
  *   files, random numbers -----'                            +--> ot_measured: session + places for
  *                                                           outputs --> seconds, figures
  *   other model --ot_feed_adopt--> the same arrays ---------'
- *
- *
- *
  */
 #ifndef OT_MEASURE_MEASURE_H
 #define OT_MEASURE_MEASURE_H

@@ -8,8 +8,6 @@
  * write fetches first is the level's own affair. Memory is touched by the thread that uses it.
  * Long arrays are timed in pieces, and of each piece the best of all sweeps counts: others only
  * take away, and seldom at the same place twice.
- *
- *
  */
 #include "calibrate.h"
 

@@ -15,9 +15,6 @@
  * their bytes are those of the nodes at either end. Bodies count as often as they run. What one
  * kernel does for several nodes is counted as if each ran alone: the figures compare an original
  * with its tiled form, they do not measure; measure_perf.c does.
- *
- *
- *
  */
 #include "measure.h"
 

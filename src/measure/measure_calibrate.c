@@ -14,7 +14,6 @@
  *   bandwidth  ----.____                arrays of 2 x tensor
  *                       `.   <-- the mean of both levels: mid_bytes
  *   bw_slow               `--------
- *
  */
 #include "calibrate.h"
 

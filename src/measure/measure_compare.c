@@ -7,7 +7,6 @@
  * Not-a-number equals not-a-number and infinities equal themselves; where only one side is not
  * finite, the results differ by an infinite amount. float16 and bfloat16 hold 11 and 8 bits:
  * another order of summing rounds to a neighbour.
- *
  */
 #include "measure.h"
 

@@ -15,9 +15,6 @@
  * A node is a launch, a tile and a region are those of sessions on the device
  * (measure_overheads.c); rates are those of its kernels alone (measure_rates.c). A small working
  * set is slow on a GPU for want of work; that is in no figure of targets.
- *
- *
- *
  */
 #include "calibrate.h"
 

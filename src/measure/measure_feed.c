@@ -7,7 +7,6 @@
  *                                      overrides: w
  *
  * The shapes of the arrays bind the model's dynamic dimensions, so that memory can be planned.
- *
  */
 #include "measure.h"
 

@@ -13,9 +13,6 @@
  * On a device a node is a launch; what a run costs besides (its transfers, the last wait) is
  * that of a chain of one node. What loops read and make is made and read there: tiles of inputs
  * and results would be moved.
- *
- *
- *
  */
 #include "calibrate.h"
 

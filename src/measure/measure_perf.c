@@ -5,7 +5,6 @@
  * Counters are inherited by threads that start after they were opened: open before the first
  * parallel loop. Whether a process may count its own events is the system's choice
  * (perf_event_paranoid, containers).
- *
  */
 #include "measure.h"
 

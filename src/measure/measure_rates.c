@@ -15,7 +15,6 @@
  *
  * On a device one session runs each model, and the time is that of its kernels by the device's
  * clock: launches and transfers are apart.
- *
  */
 #include "calibrate.h"
 

@@ -6,7 +6,6 @@
  *
  * A thread that cannot be started must not keep the others waiting: the gate is opened for good
  * then.
- *
  */
 #include "measure_team.h"
 

@@ -8,9 +8,6 @@
  * network layouts change, maps are narrow and operators come in all shapes. The networks here
  * are what convolutional networks are made of (a stem and dense blocks, inverted residual
  * blocks, residual bottlenecks); the geometric mean of their errors corrects all rates.
- *
- *
- *
  */
 #include "calibrate.h"
 #include "select/search/plan_search.h"

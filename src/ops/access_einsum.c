@@ -4,7 +4,6 @@
  *   "...ij,...jk"      what "..." covers has labels, too, counted from its end as they broadcast:
  *                      [8,1,i,j] and [4,j,k] are  B A i j  and  A j k
  *   "iij->ij"          a label that an operand has twice (a diagonal) is not cut, others are
- *
  */
 #include "access_same.h"
 

@@ -9,7 +9,6 @@
  * A 1-D operand lacks its row (or column) axis, and so does Y. Quantisation parameters given per
  * row or per column are cut with them. No attribute depends on an extent: the node of a tile is
  * a plain clone.
- *
  */
 #include "access_same.h"
 
@@ -142,7 +141,6 @@ const ot_access_ops ot_access_gemm = {gemm_axis, NULL, NULL};
  * Free: the batch, the rows of Q (when not causal: the causal offset depends on the row number),
  * and in 4-D the heads when Q and K have as many (each then attends alone). Row m of Y needs all
  * keys and values.
- *
  */
 enum { ATT_Q, ATT_K, ATT_V, ATT_MASK, ATT_PAST_K, ATT_PAST_V, ATT_NONPAD };
 

@@ -108,7 +108,6 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, ot_why *why)
  *   0                          E   E+pe
  *   |###########################|-pe-|
  *                               [ window ]     begins at E or behind it
- *
  */
 
 /* Nothing in v is below zero. */

@@ -12,7 +12,6 @@
  *   Softmax family          opset >= 13: all but `axis`; before: axes before `axis` (it flattens)
  *
  * No attribute of these operators depends on an extent, so the node of a tile is a plain clone.
- *
  */
 #include "access_same.h"
 #include "quirks.h"

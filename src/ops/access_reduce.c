@@ -8,7 +8,6 @@
  * ArgMax and ArgMin give positions along the reduced axis, which no cut moves. The axes come
  * from an attribute or (ReduceSum since opset 13, the others since 18) from operand 1, which
  * must be constant.
- *
  */
 #include "access_same.h"
 

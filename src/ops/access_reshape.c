@@ -18,7 +18,6 @@
  *   out   |...|###|...|  (8 each)
  *
  * An axis that is not the leading one of its group interleaves with the leading one: refused.
- *
  */
 #include "access_same.h"
 

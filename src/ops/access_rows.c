@@ -12,9 +12,6 @@
  *
  * Indices are numbers of rows of the whole x, and its tile comes with the numbers of its rows:
  * cut along the same windows, they say what to subtract, wherever a tile lies.
- *
- *
- *
  */
 #include "access_same.h"
 #include "resize_corners.h"

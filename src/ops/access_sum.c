@@ -11,7 +11,6 @@
  * A root of a sum of squares is that of the parts' roots. A mean is the mean of the parts when
  * all pieces are equally long; else each part is weighted with its number of elements. A
  * variance takes the means of the parts as well, since these differ from the mean of all.
- *
  */
 #include "access_same.h"
 #include "dynamic_dims.h"

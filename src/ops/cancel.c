@@ -11,9 +11,6 @@
  *
  * So such sums are left whole. The larger half of a LayerNormalization, x - mean, is no such
  * case: x is no sum.
- *
- *
- *
  */
 #include "ops.h"
 

@@ -4,7 +4,6 @@
  * that is free: pads of SAME with a stride, sizes of a Resize, bounds of a Slice on the cut
  * axis, an operand that broadcasts because its dynamic extent happens to be 1. Axes that are not
  * cut keep what the operator itself says of them, constant or computed.
- *
  */
 #include "access_spatial.h"
 #include "dynamic_dims.h"

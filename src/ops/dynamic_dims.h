@@ -10,9 +10,6 @@
  * (ot_model.dynamic_dims), ot_access_axis refuses cuts whose tiles would look otherwise at
  * another size, static nodes are folded only where they are static at every size, and a region
  * is legal in one form (tiling/dynamic_tiles.h). docs/dynamic-shapes.md has the rules.
- *
- *
- *
  */
 #ifndef OT_OPS_DYNAMIC_DIMS_H
 #define OT_OPS_DYNAMIC_DIMS_H

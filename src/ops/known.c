@@ -16,7 +16,6 @@
  *
  * known_arith.c computes, known_move.c copies, known_tensor.c rounds and writes down; this file
  * holds storage and the helpers of the first two.
- *
  */
 #include "onnx/import/model_io.h"
 #include "shape.h"

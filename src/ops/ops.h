@@ -18,7 +18,6 @@
  * ot_tile_adapt then says how to write the node that computes such a tile: changed attributes
  * and replaced constant operands. The analysis is pure: no I/O, no globals, no allocation but in
  * `arena`.
- *
  */
 #ifndef OT_OPS_OPS_H
 #define OT_OPS_OPS_H

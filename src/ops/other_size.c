@@ -3,7 +3,6 @@
  *
  * A node whose shape rule fails at the new size gets a reason that names what did not move: the
  * constant, the input that kept its size, or the node above it that makes a fixed extent.
- *
  */
 #include "other_size.h"
 

@@ -10,7 +10,6 @@
  * whose extent moved must mean the same for every extent (-1, a margin, a factor), else the
  * model would compute something else than its author's network does at this size. What cannot be
  * told is refused.
- *
  */
 #ifndef OT_OPS_OTHER_SIZE_H
 #define OT_OPS_OTHER_SIZE_H

@@ -15,9 +15,6 @@
  * Slice. A bound is tied to the axis' begin (2) or its end (-2, or beyond it). Tied to both ends
  * it cuts margins; both bounds tied to one end leave a fixed number of elements, of which only a
  * single first or last one means the same at every size.
- *
- *
- *
  */
 #include "other_size.h"
 

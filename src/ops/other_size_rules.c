@@ -3,7 +3,6 @@
  *
  * Operators without constants that speak of extents pass: convolutions, reductions, Concat,
  * Transpose... What does not fit there is an error of their shape rules.
- *
  */
 #include "other_size.h"
 

@@ -4,7 +4,6 @@
  * Who asks says for whom a model is made: a runtime's bit, or OT_BY_ALL where the answer is kept
  * for whoever runs it later. The slice relation is asked before a runtime is known, so it
  * answers for all.
- *
  */
 #ifndef OT_OPS_QUIRKS_H
 #define OT_OPS_QUIRKS_H

@@ -6,7 +6,6 @@
  *
  * ONNX Runtime reckons with extents, opset 19's reference with in * scale, which may be no whole
  * number: only where these are the same.
- *
  */
 #include <math.h>
 

@@ -20,7 +20,6 @@
  * Where a binding replaces extents that the file fixes, the walk is done twice (other_size.c):
  * with the file's own, and with the new ones, when every node that depends on them is examined
  * for constants that only fit the old.
- *
  */
 #include "onnx/import/model_io.h"
 #include "other_size.h"

@@ -3,7 +3,6 @@
  *
  * Values of rank 0 and 1 with few elements, integers, and floats that are whole numbers
  * (exporters compute sizes of Resize in floats).
- *
  */
 #include "access.h"
 #include "shape.h"

@@ -7,7 +7,6 @@
  *
  * Sizes that the model refuses do not count: terms hold wherever it runs. What has no rule here
  * has no term, unless the file's own shape inference knows the extent for every size.
- *
  */
 #include "access.h"
 #include "shape.h"

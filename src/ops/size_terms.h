@@ -12,9 +12,6 @@
  * A term that never falls is largest at the upper corner of the range: that is what a proved
  * bound rests on. Numbers are exact integers below 2^50; what would be larger, or is computed of
  * data, is no term (OT_NONE).
- *
- *
- *
  */
 #ifndef OT_OPS_SIZE_TERMS_H
 #define OT_OPS_SIZE_TERMS_H

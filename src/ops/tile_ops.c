@@ -15,7 +15,6 @@
  * Attribute `carried` of a While: iterations run in order, and the last so many of its buffers
  * go from one to the next. A body may take windows of such a buffer as it is given it, and its
  * Deslices, which have attribute `again`, write where others wrote before.
- *
  */
 #include "ops.h"
 #include "onnx/import/model_io.h"

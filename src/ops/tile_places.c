@@ -15,9 +15,6 @@
  * (Zomorodian and Edelsbrunner, "Fast software for box intersections", with halves of the extent
  * in place of medians: the depth is bounded by the extent, whatever the places are.) The first
  * pair that meets ends it.
- *
- *
- *
  */
 #include "tile_places.h"
 

@@ -11,7 +11,6 @@
  * OrtApi` and `struct OrtEpApi`.
  *
  * Private to src/ort.
- *
  */
 #ifndef OT_ORT_EP_ABI_H
 #define OT_ORT_EP_ABI_H

@@ -7,7 +7,6 @@
  *     value_info     types and shapes of what nodes make, as the runtime knows them
  *
  * Numbers are those of onnx.proto.
- *
  */
 #include "ep_model.h"
 

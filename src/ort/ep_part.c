@@ -9,7 +9,6 @@
  * that is given something else for one takes its open form, in which all are inputs.
  *
  * Runs of a part come one after the other, whoever calls.
- *
  */
 #include "ep_part.h"
 

@@ -7,7 +7,6 @@
  *   compile(graphs)              each part is planned, and becomes one node (ep_part.c)
  *
  * Knows the engine by include/onnx_tile.h only.
- *
  */
 #include "ep_part.h"
 

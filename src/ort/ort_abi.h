@@ -10,7 +10,6 @@
  *                                           newer runtimes read no further
  *
  * Private to src/ort.
- *
  */
 #ifndef OT_ORT_ORT_ABI_H
 #define OT_ORT_ORT_ABI_H

@@ -9,7 +9,6 @@
  * computed in the runtime's memory, others are copied there. The work is shared out to the
  * runtime's threads, unless somebody says a number. Runs of one node come one after the other,
  * whoever calls.
- *
  */
 #include "ort_run.h"
 

@@ -6,7 +6,6 @@
  *
  * A step is about one item placed, so a limit in steps bounds the time; nothing but steps
  * decides what happens, so results repeat.
- *
  */
 #include "improve.h"
 

@@ -15,9 +15,6 @@
  *
  * Each step costs as much as the item has neighbours: for problems with thousands alive at a
  * time priorities (improve_keys.c) do better.
- *
- *
- *
  */
 #include "improve.h"
 

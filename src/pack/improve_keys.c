@@ -18,7 +18,6 @@
  * Skyline packings know neither gaps nor fixed items. In such problems they only give an order:
  * items by ascending offset, each at its lowest place. That never makes a packing higher that
  * was valid.
- *
  */
 #include "improve_skyline.h"
 

@@ -14,9 +14,6 @@
  * The stride is the mean number of living items, that is the mean lifetime counted in starts:
  * windows are a few times as full as one moment, and items are in three of them on the average.
  * Dense problems have one window, which is a plain sorted list.
- *
- *
- *
  */
 #include "improve.h"
 

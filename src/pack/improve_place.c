@@ -4,9 +4,6 @@
  *           blocks may overlap: they are              best fit: the smallest such hole, else above
  *                                                     everything
  *           alive with the item, not with each other
- *
- *
- *
  */
 #include "improve.h"
 

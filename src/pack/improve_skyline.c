@@ -17,9 +17,6 @@
  * "Lies inside [l, r) and has the largest key" is a range query over points (first, last). They
  * are kept in a tree that halves them by first and last in turn, eight per leaf, with the
  * largest key that is left in each node.
- *
- *
- *
  */
 #include "improve_skyline.h"
 

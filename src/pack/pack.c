@@ -12,7 +12,6 @@
  * Each question goes to several workers, who differ in their orders only. The answer is that of
  * the lowest-numbered worker who has one, and only the steps up to it count, so threads change
  * the time and never the result (unless the clock ends the search).
- *
  */
 #include "pack_reduce.h"
 

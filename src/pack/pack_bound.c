@@ -10,9 +10,6 @@
  * Alignment. When all alignments are multiples of g, so are all offsets, and every item but the
  * topmost takes a multiple of g. Which one is topmost is not known: the most that any live item
  * saves there is taken off again.
- *
- *
- *
  */
 #include "pack.h"
 

@@ -17,7 +17,6 @@
  * The reader keeps each line as it was, so that writing repeats it byte for byte and only the
  * offset is new. Files come from strangers: every rule that the planners rely on is checked here
  * and told with its line, and no sum of sizes that they can form overflows.
- *
  */
 #include "pack_cells.h"
 

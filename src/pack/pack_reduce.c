@@ -5,9 +5,6 @@
  *                              {d e} are packed
  *               bbbb  |  eeee  apart, each from offset 0, and the height is that of the taller one.
  *             cccccc  |
- *
- *
- *
  */
 #include "pack_reduce.h"
 

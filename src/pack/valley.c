@@ -20,7 +20,6 @@
  *
  * Sources of the ideas: minimalloc (ASPLOS 2023; sections, canonical order, decomposition),
  * Boussemart et al. 2004 (dom/wdeg), Luby, Sinclair, Zuckerman 1993 (restarts).
- *
  */
 #include "valley.h"
 

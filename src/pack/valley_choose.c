@@ -10,9 +10,6 @@
  *          |  |     u  |      does and the next item at u starts at some higher level: these are
  *                             all the cases there are,
  *          +--------------->  and no packing is met twice.
- *
- *
- *
  */
 #include "valley.h"
 
@@ -31,7 +28,6 @@ static int64_t align_up(int64_t x, int64_t align)
  * look-ups; "lower all sections of a range to x" is written into the two halves of such a table
  * and pushed down to single sections at the end. Lifetimes with gaps, which are rare, are
  * walked.
- *
  */
 
 static uint32_t log2_of(uint32_t n) /* n >= 1 */ { return 31u - (uint32_t)__builtin_clz(n); }

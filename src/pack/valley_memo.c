@@ -15,9 +15,6 @@
  *
  * When the blocks are full, or a state does not fit into one, it is not kept: then the search
  * may do work again, nothing else.
- *
- *
- *
  */
 #include "valley.h"
 

@@ -10,7 +10,6 @@
  *      ----|---^-|-----^-------   kept: {a b}, {a d}, {d c}
  *
  * Two items are alive together exactly when they share a section; at most n sections remain.
- *
  */
 #include "valley.h"
 

@@ -2,7 +2,6 @@
  *
  *   facts --> writer of .html, .xml, .json, .csv --> memory --> temporary file beside it -->
  *   renamed
- *
  */
 #include "report/facts/facts_table.h"
 

@@ -6,7 +6,6 @@
  * What the planner's live bytes say is what a plan must hold; what counts for somebody whose
  * process dies is what that grows by. Where a runtime's habits are not known, plans compete by
  * live bytes.
- *
  */
 #include "candidates.h"
 

@@ -8,7 +8,6 @@
  *
  * Limits are constraints: more slowdown allowed, or a larger budget, never gives a worse plan,
  * since what was found under tighter limits competes. docs/architecture.md draws it.
- *
  */
 #ifndef OT_SELECT_SELECT_H
 #define OT_SELECT_SELECT_H

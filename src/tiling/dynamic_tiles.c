@@ -5,7 +5,6 @@
  * let in depends on an extent before it reaches the end of the axis. What reaches it is the last
  * tile: it begins where an inner one would, and every reader of a value reads to its end. Nor
  * does it matter to that whether rows are computed again or were handed on.
- *
  */
 #include "dynamic_tiles.h"
 

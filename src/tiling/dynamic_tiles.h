@@ -15,9 +15,6 @@
  * A region that streams (tiling/stream.h) has one step in place of the tiles at the beginning,
  * as long as it takes until steps are alike; the inner and the last ones take over the same
  * number of rows of each value.
- *
- *
- *
  */
 #ifndef OT_TILING_DYNAMIC_TILES_H
 #define OT_TILING_DYNAMIC_TILES_H

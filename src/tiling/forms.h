@@ -13,7 +13,6 @@
  *   reassemble_types.c element types that its operators take
  *   captures.c     what a loop's body holds of its own, what it captures, and what it must not
  *   needs.c        what a form asks of who runs it
- *
  */
 #ifndef OT_TILING_FORMS_H
 #define OT_TILING_FORMS_H

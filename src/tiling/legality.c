@@ -11,7 +11,6 @@
  * each class is a run.
  *
  *   resize 3/2, 6 tiles         a b a b a c  -->  runs  a a a | b b | c
- *
  */
 #include "dynamic_tiles.h"
 #include "reassemble_types.h"

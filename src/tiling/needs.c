@@ -13,9 +13,6 @@
  *   while        the engine's operators: nothing that is asked here
  *
  * Where there is no Scan yet (opset 8), all of these are Loops.
- *
- *
- *
  */
 #include "forms.h"
 

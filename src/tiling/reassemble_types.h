@@ -6,7 +6,6 @@
  *
  * The standard's fifteen oldest types (dtype 1 to 15) are taken by all of them at every opset;
  * younger ones came late, or never: there is no Slice or Concat of float8 numbers.
- *
  */
 #ifndef OT_TILING_REASSEMBLE_TYPES_H
 #define OT_TILING_REASSEMBLE_TYPES_H

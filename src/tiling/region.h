@@ -9,7 +9,6 @@
  *   x   |====--|                    region output y: pieces are disjoint and cover the axis
  *         |--====--|                interior values: made windows contain what their readers need
  *               |--====|
- *
  */
 #ifndef OT_TILING_REGION_H
 #define OT_TILING_REGION_H

@@ -3,7 +3,6 @@
  *
  * The backward walk is repeated once and its answers are kept. Values are numbered inputs first
  * (in the order the region reads them), then produced values in node order.
- *
  */
 #include "walk.h"
 

@@ -7,7 +7,6 @@
  * In general the tiles of a block, counted row by row, form the leading axes of the stacked
  * tensor; it is the same in memory as the value itself when sorting those counts in front of the
  * axes that they cut moves no entry greater than 1 past another.
- *
  */
 #include "forms.h"
 

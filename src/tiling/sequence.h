@@ -1,7 +1,6 @@
 /* The planner's view of a graph: its live nodes in topological order without static ones
  * (weights and shape arithmetic), sizes and live ranges of values. Regions are intervals of it,
  * less the nodes in it that run before (PRE) or after (POST).
- *
  */
 #ifndef OT_TILING_SEQUENCE_H
 #define OT_TILING_SEQUENCE_H

@@ -13,9 +13,6 @@
  * behind. With line buffers, they stay steps of their own, and the rows that the first one would
  * have to make at once are made in steps before it: what is ready then is what is ready in the
  * steady part, moved back.
- *
- *
- *
  */
 #include "stream.h"
 

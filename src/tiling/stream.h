@@ -26,9 +26,6 @@
  *   sink    -  2  4  4  4  4
  *
  * The engine's operators (r->in_classes) have such steps, too, each with a body of its own.
- *
- *
- *
  */
 #ifndef OT_TILING_STREAM_H
 #define OT_TILING_STREAM_H

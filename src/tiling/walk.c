@@ -11,7 +11,6 @@
  * are convex: values that PRE nodes read are marked whole, hence their producers become PRE; a
  * node becomes POST only when nobody in the region reads it. Each step takes time linear in the
  * node's operands.
- *
  */
 #include "walk.h"
 

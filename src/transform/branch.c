@@ -20,7 +20,6 @@
  * MB loaded, 111 this way). Where weights are in a file beside the model, there are no such bytes,
  * and they stay the body's, but for those of matrix products, which are let go of when they are
  * packed only where they are captured (BERT: 605 MB, 577 this way).
- *
  */
 #include "transform_internal.h"
 

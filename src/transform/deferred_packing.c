@@ -11,9 +11,6 @@
  * The Gather's extents are known, so that its result has a place like any other value's (a Slice
  * from zero on has none: 23 MB more for ResNet-50, 1024 x 1024). It stands right before the
  * first convolution that reads it.
- *
- *
- *
  */
 #include "transform.h"
 

@@ -15,9 +15,6 @@
  *
  * Nodes are written to the file's graph, whose dynamic extents are unknown; windows are those of
  * the graph at the design size, which has the same nodes and values by number.
- *
- *
- *
  */
 #include "transform_internal.h"
 

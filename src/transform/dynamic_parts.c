@@ -10,9 +10,6 @@
  * What is beside the cut axis is as much in every tile, so rows are all that counts. A region
  * that runs untiled hands out one part, which is y: its share is 1, and it comes out as it went
  * in. Sums, largest and smallest need no weights. The formulas are those of parts.c.
- *
- *
- *
  */
 #include "transform_internal.h"
 

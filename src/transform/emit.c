@@ -8,7 +8,6 @@
  *           tile/r3/t0/conv1       operator conv1 of tile 0
  *           tile/r3/body/conv1     the same in a loop body
  *           tile/r3/deslice/y      joins the pieces of y
- *
  */
 #include <stdarg.h>
 

@@ -5,7 +5,6 @@
  * Shape reads x, but its contents are known. Without folding, x would have to be a whole tensor
  * again just to be asked for its shape. Every static node that reads a value made in a region is
  * replaced by a constant.
- *
  */
 #include "transform_internal.h"
 

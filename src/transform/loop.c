@@ -10,7 +10,6 @@
  * outermost in memory a Reshape alone restores the value. Otherwise a Scan stacks at the cut
  * axis, which leaves a Reshape; with several counted dimensions, or in a Loop, a Transpose
  * brings the counts next to the axes that they cut.
- *
  */
 #include "transform_internal.h"
 

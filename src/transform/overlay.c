@@ -6,8 +6,6 @@
  *
  * Here the texts are made, one list a region; the exporter attaches them by the region's number
  * in the node's name.
- *
- *
  */
 #include "transform.h"
 

@@ -6,7 +6,6 @@
  *
  *     t0/conv (x, W, b) --> t0/prelu (., s)               t0/conv (x, W, b) --> t0/prelu (., s)
  *     t1/conv (x, W, b) --> t1/prelu (., s)         -->   t1/conv (x, W, b_1) --> t1/prelu (., s_1)
- *
  */
 #include "transform.h"
 

@@ -22,7 +22,6 @@
  *
  *     mean = sum n_t / N * mean_t          variance = sum n_t / N * (variance_t + (mean_t -
  *                                          mean)^2)
- *
  */
 #include "transform_internal.h"
 

@@ -10,7 +10,6 @@
  *
  * In several dimensions there is a Gather for each, and the Transpose brings all counts to the
  * front, where a Reshape makes one of them.
- *
  */
 #include "transform_internal.h"
 

@@ -9,7 +9,6 @@
  * frame of plain tensors) then reserve nothing for tiles: the peak is the pieces, the result and
  * one tile, about half of what scan outputs and a Transpose take. Pieces may have any extent
  * along the cut axis.
- *
  */
 #include "transform_internal.h"
 

@@ -12,7 +12,6 @@
  * carried first: its Loop of one iteration carries an empty tensor in, which nobody reads, and
  * the rows out, so that they go from hand to hand and are never copied or stacked. A step that
  * runs once reads what is carried to it by name.
- *
  */
 #include "transform_internal.h"
 

@@ -29,7 +29,6 @@
  *   dim 0: 0       A |    B      | C           peeled    one run of alike tiles, the rest single
  *          1,2,3   D |   loop    | E
  *          4       F |    G      | H           scan      one run of all tiles, nothing copied
- *
  */
 #ifndef OT_TRANSFORM_TRANSFORM_INTERNAL_H
 #define OT_TRANSFORM_TRANSFORM_INTERNAL_H

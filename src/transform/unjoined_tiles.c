@@ -13,9 +13,6 @@
  * pieces where it finds none for the value. A piece is copied when it is taken, which replaces
  * the copy that joins all. Shapes stay static: in every iteration of a Loop the pieces that it
  * takes have the same extents, or the value is joined.
- *
- *
- *
  */
 #include "transform_internal.h"
 

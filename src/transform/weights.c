@@ -16,7 +16,6 @@
  *
  *     top    w --Dequantize--> W --.                 body   w' --Dequantize--> W' --.
  *            x -------------------Conv      =>              x (captured) ----------Conv
- *
  */
 #include "tiling/reassemble_types.h"
 #include "transform_internal.h"

@@ -27,9 +27,6 @@
  *
  * A body's inputs are the iteration number and the buffers; its outputs are the buffers after
  * the last Deslice.
- *
- *
- *
  */
 #include "transform_internal.h"
 

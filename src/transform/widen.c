@@ -10,7 +10,6 @@
  * Inputs and results keep their types. What is computed is nearer to exact arithmetic, since
  * nothing is rounded on the way. The runtime holds weights in float32 whatever the file says;
  * the file's part of them becomes twice as large.
- *
  */
 #include "transform.h"
 

@@ -4,7 +4,6 @@
  * Every file is run as it is first; then copies with a few random changes until the time is
  * over. The input under way lies in fuzz-current.bin in the working folder, and stays there when
  * the process dies. A single input has 20 seconds (SIGALRM).
- *
  */
 #include <stdint.h>
 #include <stdio.h>

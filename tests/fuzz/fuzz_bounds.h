@@ -5,7 +5,6 @@
  *   ALIVE_MAX   bytes alive at one time      an array, a constant that is folded
  *   TAKEN_MAX   allocations in all           a loop takes some in each iteration
  *   MACS_MAX    of one run, bodies once      what one kernel does between two allocations
- *
  */
 #ifndef FUZZ_BOUNDS_H
 #define FUZZ_BOUNDS_H

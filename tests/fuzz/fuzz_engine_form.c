@@ -7,7 +7,6 @@
  *
  * Bytes that begin with "model " are the text form. LLVMFuzzerTestOneInput is libFuzzer's entry
  * (`make fuzz`).
- *
  */
 #include "engine/core/engine.h"
 #include "fuzz_bounds.h"

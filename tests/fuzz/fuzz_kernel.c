@@ -5,7 +5,6 @@
  *
  * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). What does not parse must say so in
  * one line with its place.
- *
  */
 #include "tk/language/kernel.h"
 

@@ -6,7 +6,6 @@
  *
  * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). What is refused must say so in one
  * line with its place.
- *
  */
 #include "machine/target/target.h"
 #include "tk/mlir/mlir.h"

@@ -9,7 +9,6 @@
  * file always does the same. LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`); driver.c
  * calls it without libFuzzer (`make asan`, `make ubsan`). Whatever is wrong with an input must
  * end in a status and one line; what passes must verify and be readable again.
- *
  */
 #include "ops/ops.h"
 #include "report/facts/facts.h"

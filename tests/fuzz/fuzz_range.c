@@ -13,9 +13,6 @@
  * model, as bytes or text. LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). Whatever
  * is wrong must end in a status and one line; what passes must verify and be readable again; a
  * bound that is called proved must hold.
- *
- *
- *
  */
 #include "ops/ops.h"
 #include "app/pipeline.h"

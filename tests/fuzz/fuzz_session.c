@@ -5,7 +5,6 @@
  * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). Whatever is wrong with an input
  * must end in a status and one line, in bounded memory and time (fuzz_bounds.h); results must be
  * memory that can be read.
- *
  */
 #include "onnx_tile.h"
 

@@ -5,7 +5,6 @@
  * Prints a line for each group that differs and one for each model; exit 1 when some differ.
  * Models that cannot be read, or that the engine does not run, are skipped: other tests speak of
  * them.
- *
  */
 #include "merged.h"
 

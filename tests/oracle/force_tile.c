@@ -5,7 +5,6 @@
  *
  * Exit: 0 written (prints "nodes N"), 5 the form is not legal for that region (the reason is
  * printed), 1 anything else.
- *
  */
 #include "transform/transform_internal.h"
 #include "hand_plan.h"

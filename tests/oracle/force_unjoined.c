@@ -5,7 +5,6 @@
  * and OUT.
  *
  * Exit: 0 written, 5 a region has no such form (the reason is printed), 1 anything else.
- *
  */
 #include "transform/transform_internal.h"
 #include "hand_plan.h"

@@ -5,7 +5,6 @@
  * A node joins when every dimension of the tile space can be followed through it; when it
  * cannot, it and everything before it stay outside (so that the region is convex), and the
  * values it makes become region inputs.
- *
  */
 #ifndef HAND_PLAN_H
 #define HAND_PLAN_H

@@ -9,7 +9,6 @@
  *                and changing
  *                the slab just outside does not;
  * and random windows on several axes at once give the same. Included by one test program.
- *
  */
 #ifndef ACCESS_CHECK_H
 #define ACCESS_CHECK_H

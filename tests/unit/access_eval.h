@@ -4,7 +4,6 @@
  * Numbers are integers and every operator is replaced by one that has the same *reads* and is
  * exact: Softmax becomes "x plus the sum over its axis", BatchNormalization "x * scale + bias +
  * mean + var", and so on. Two results are equal only when each element has read the same inputs.
- *
  */
 #ifndef ACCESS_EVAL_H
 #define ACCESS_EVAL_H

@@ -4,7 +4,6 @@
  *   fake_driver          memory of the host; a queue runs one command at each look, or as many as
  *                        are waited for
  *   faulty(&driver)      the same driver, whose call number fault_at fails with a fault of choice
- *
  */
 #ifndef TEST_FAKE_DRIVER_H
 #define TEST_FAKE_DRIVER_H

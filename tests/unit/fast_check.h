@@ -3,7 +3,6 @@
  *
  * Sessions are made of reference kernels, and the kernel under test is put into the step: so it
  * is this kernel that runs, whatever the engine would choose.
- *
  */
 #ifndef TEST_FAST_CHECK_H
 #define TEST_FAST_CHECK_H

@@ -12,7 +12,6 @@
  *
  * It also notes at which statements each buffer really held something: between a write and a
  * later read of it.
- *
  */
 #ifndef KERNEL_INTERP_H
 #define KERNEL_INTERP_H

@@ -6,7 +6,6 @@
  *
  * Inputs are %a, %b, %c... The model says nothing about their shapes, so that it is the kernel
  * that meets them.
- *
  */
 #ifndef TEST_REF_CASE_H
 #define TEST_REF_CASE_H

@@ -3,7 +3,6 @@
  * Outputs come in pairs, what a node made and an initializer with what it should have made.
  * `input init` instead of `init` makes an operand that is no constant: nothing is computed
  * before the run.
- *
  */
 #ifndef TEST_REF_CHECK_H
 #define TEST_REF_CHECK_H

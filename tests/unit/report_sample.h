@@ -8,9 +8,6 @@
  *
  * Variant 1 is the same model after a change: another target, other times, region 0 cut along H
  * only, region 3 no more. Everything lives in the facts' arena: ot_facts_free.
- *
- *
- *
  */
 #ifndef OT_REPORT_SAMPLE_H
 #define OT_REPORT_SAMPLE_H

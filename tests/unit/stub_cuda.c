@@ -11,7 +11,6 @@
  *
  * Kernels of CUDA C have pointers and longs for arguments. Where they meet at barriers, each
  * work-item of a group has a stack of its own, and goes on when all others have come as far.
- *
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,7 +2,6 @@
  * reductions, products, quantisation; of movement: test_access_move.c. Cases say which axes must
  * be cut ('1') and which refused ('0'); access_check.h runs tiles of each and compares them with
  * the whole; access_eval.h holds the slow operators.
- *
  */
 #include "access_check.h"
 

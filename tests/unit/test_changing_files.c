@@ -2,7 +2,6 @@
  *
  * A large model file is read in parts (pb_slim.c): what arrives is what arrives from memory, which
  * knows no parts. External data is mapped and guarded (file_view.c).
- *
  */
 #include "import_check.h"
 

@@ -1,7 +1,6 @@
 /* Resize with align_corners decomposed (src/transform/decompose/corners.c): rows and weights
  * against whole-number arithmetic, windows against the rows that brute force finds, what no
  * region touches becomes what it was. Values in runtimes: tests/e2e/corners.sh.
- *
  */
 #include "ir_check.h"
 #include "seeded.h"

@@ -1,7 +1,6 @@
 /* What the planner believes of the engine, against the engine itself and against sums by hand:
  * which convolutions take Winograd's algorithm, attention as one step, what joins a convolution,
  * transposed convolutions.
- *
  */
 #include "engine_check.h"
 

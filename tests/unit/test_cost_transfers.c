@@ -4,9 +4,6 @@
  *   kernels take K, an input U whole, a result D  untiled: U + K + D  n tiles: the longest of the
  *                                                                     three, and 1 / n of the
  *                                                                     others
- *
- *
- *
  */
 #include "shaped_model.h"
 

@@ -1,7 +1,6 @@
 /* Normalisations decomposed (src/transform/decompose): which are found, what takes their place,
  * that what no region touches becomes what it was, and that moments of parts add up to those of
  * all of it, in any sizes. Numbers in ONNX Runtime: tests/e2e/decompose.sh.
- *
  */
 #include "ir_check.h"
 

@@ -4,7 +4,6 @@
  * They compute with small integers only, so that every order of operations is exact and results
  * are compared bit for bit. Arrays lie in larger ones, broadcast, run backwards, or are the
  * memory of an input; what lies between their elements must stay as it was.
- *
  */
 #include "seeded.h"
 

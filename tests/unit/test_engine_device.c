@@ -5,7 +5,6 @@
  * is no device.
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many random graphs. OT_DEVICE=vulkan: on that alone.
- *
  */
 #include "cuda_rig.h"
 #include "engine_graphs.h"

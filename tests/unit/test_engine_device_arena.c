@@ -3,7 +3,6 @@
  * there is no device.
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many.
- *
  */
 #include "engine_graphs.h"
 #include "engine_device_rig.h"

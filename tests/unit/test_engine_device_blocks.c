@@ -3,7 +3,6 @@
  * computes on the host, where there is none).
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many. OT_DEVICE=vulkan: on that alone.
- *
  */
 #include "cuda_rig.h"
 #include "engine_laid_rig.h"

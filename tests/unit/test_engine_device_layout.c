@@ -5,7 +5,6 @@
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many of each, in each layout. OT_DEVICE=vulkan: on that
  * alone.
- *
  */
 #include "cuda_rig.h"
 #include "engine_laid_rig.h"

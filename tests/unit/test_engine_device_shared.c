@@ -4,7 +4,6 @@
  * on the host, where there is none).
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many of each. OT_DEVICE=vulkan: on that alone.
- *
  */
 #include "cuda_rig.h"
 #include "engine_laid_rig.h"

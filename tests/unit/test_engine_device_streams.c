@@ -2,7 +2,6 @@
  * moved, and that results are those of the untiled graph. Skipped where there is no device.
  *
  *   x [ROWS, COLS] --Slice--> body --Deslice--> y        ROWS tiles of one row, or so many columns
- *
  */
 #include "engine_graphs.h"
 #include "engine_device_rig.h"

@@ -2,7 +2,6 @@
  * of groups), against the reference kernels on random operands, which follow the operators'
  * formulas in double; Resize between fused steps, and grouped convolutions, against a session of
  * references.
- *
  */
 #include "fast_check.h"
 

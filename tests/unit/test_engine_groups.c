@@ -1,7 +1,6 @@
 /* The recogniser of groups: what the engine's lowering merges is what the cost model believes,
  * graph by graph; and what each rule lets in or keeps out, by the number of groups and of nodes
  * in them.
- *
  */
 #include "groups_check.h"
 

@@ -8,7 +8,6 @@
  * Each either runs or is refused with one line. Guards stand around all memory (engine/core/
  * guards.c), and what runs makes the types and shapes that the slow and obvious implementations
  * make, and about the same numbers.
- *
  */
 #include "engine_check.h"
 

@@ -6,7 +6,6 @@
  *
  * So a place that is given away too early, a window that is off by one, a border that is padded
  * twice shows as a wrong number.
- *
  */
 #include "engine_check.h"
 

@@ -5,7 +5,6 @@
  * Scales are powers of two where results must be equal whatever the order of roundings; with
  * others, and with what is computed by polynomials or from sums, a result may be the neighbour
  * of the right one.
- *
  */
 #include "groups_check.h"
 

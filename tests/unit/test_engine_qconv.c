@@ -4,7 +4,6 @@
  * Scales are powers of two and sums small, so that float32 arithmetic is exact whatever its
  * order: results must be equal. With other scales a result may be the neighbour of the right one
  * where that lies in the middle between two integers.
- *
  */
 #include "groups_check.h"
 

@@ -4,7 +4,6 @@
  *
  *   array with gaps:  | row 0: w * b floats | gap | row 1 ... | gap | next block ... | guard |
  *                                             ^ holds JUNK, and must still when the run is over
- *
  */
 #include "engine_check.h"
 #include "pool_check.h"

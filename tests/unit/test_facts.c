@@ -7,7 +7,6 @@
  *                                                                           roofline, candidates
  *   small graphs with one thing in them --> parts that are summed, unknown shapes, what would lift
  *   a barrier
- *
  */
 #include "cost/cost.h"
 

@@ -1,7 +1,6 @@
 /* What forms ask of who runs them (src/tiling/needs.c), and what forms loop and prescan write:
  * one carrier with a trip count and a condition, bodies that capture no more than they may. That
  * the numbers are right is tests/oracle/forms.py's job.
- *
  */
 #include <setjmp.h>
 #include <stdarg.h>

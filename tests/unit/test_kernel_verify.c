@@ -2,7 +2,6 @@
  *
  * Rules that no text can break are broken in a kernel that was read before; random damage must
  * be answered, and what is accepted must be printable and readable.
- *
  */
 #include "kernel_check.h"
 

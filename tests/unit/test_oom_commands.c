@@ -10,7 +10,6 @@
  * 1, 2, ...: the status is OT_E_NOMEM, the diagnostic one line, arenas are given back (the
  * sanitizers see the rest), and no file is left but whole ones. What libxml2, GLPK and oneDNN
  * take for themselves is out of reach.
- *
  */
 #include "app/pipeline.h"
 #include "commands/plan_memory.h"

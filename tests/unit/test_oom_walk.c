@@ -4,7 +4,6 @@
  * The hook lets k allocations succeed and fails all later ones, or the next one only, for k = 0,
  * 1, 2, ... until everything succeeds. Each run must end with OT_E_NOMEM or OT_OK, give all
  * memory back, and leave no file behind; no run may end with another plan.
- *
  */
 #include "onnx/import/model_io.h"
 #include "onnx_tile.h"

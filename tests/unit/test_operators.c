@@ -1,7 +1,6 @@
 /* The table of operators (ops.def) is one with what uses it: every row has a shape rule, a
  * relation and a kernel, and its columns do not contradict one another.
  * tests/oracle/ops_table.py compares rows with the schemas of the onnx package.
- *
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,6 @@
  * fixed offsets, under every subset of the search rules; larger ones whose least height is known
  * by construction; proofs, limits, threads, memory running out. Every packing is checked here,
  * by code of its own.
- *
  */
 #include <setjmp.h>
 #include <stdarg.h>

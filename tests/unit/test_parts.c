@@ -3,7 +3,6 @@
  *
  * The numbers that come out are compared elsewhere (tests/e2e/emit_engine.sh, against an
  * evaluator of its own).
- *
  */
 #include "select/search/plan_search.h"
 #include "tiling/forms.h"

@@ -3,7 +3,6 @@
  * Exhaustive search: the cost of every interval in every tiling is taken from the trial code
  * (which has its own oracle in ot_region_exact), but all compositions of the sequence into
  * intervals are enumerated here, without dynamic programming.
- *
  */
 #include "select/search/plan_search.h"
 #include "select/search/search.h"

@@ -3,7 +3,6 @@
  * Buffers and windows of hand-made regions are compared with numbers worked out on paper.
  * Liveness has an oracle of its own here: one pass over the statements, no sets, no merging. It
  * is compared with what the planner says of the same kernel.
- *
  */
 #include "region_rig.h"
 #include "region_prices.h"

@@ -69,9 +69,6 @@ static void pipes_share_when_they_must(void **state)
  *   b         0     1           2
  *   c            0     1           2    c waits for the store of the tile before: one slot
  *   store           0     1           2
- *
- *
- *
  */
 static void sharing_stalls_the_pipes(void **state)
 {

@@ -3,7 +3,6 @@
  * XML is judged by libxml2's validator with reports/benefit.xsd from the tree, JSON by a small
  * parser of its own here (which also counts what it sees), CSV by one that follows RFC 4180 to
  * the letter.
- *
  */
 #include "report_check.h"
 

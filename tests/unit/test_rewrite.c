@@ -5,7 +5,6 @@
  * definitions. The forms are checked for structure here (verified graph, what was written, what
  * was removed, same text twice); that they compute the same numbers is tests/oracle/forms.py's
  * job, which runs them.
- *
  */
 #include "rewrite_rig.h"
 #include "stingy.h"

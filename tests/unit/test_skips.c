@@ -1,7 +1,6 @@
 /* Values that late readers compute once more (src/transform/decompose/rematerialise_skips.c):
  * which are found, who reads the copy, that a copy of which no region has taken a part is taken
  * back. Numbers and memory in runtimes: tests/e2e/skips.sh.
- *
  */
 #include "ir_check.h"
 

@@ -11,7 +11,6 @@
  *
  * Line buffers: sound likewise; rows of the input are brought once each; no step makes more of a
  * value than a steady one.
- *
  */
 #include <setjmp.h>
 #include <stdarg.h>

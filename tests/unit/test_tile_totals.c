@@ -7,9 +7,6 @@
  *                                    interval
  *   grid         below               every tile of the grid, one after the other, with loops and
  *                                    nothing shared but the windows
- *
- *
- *
  */
 #include "cost/interval_figures.h"
 #include "cost/region_figures.h"

@@ -3,7 +3,6 @@
  * tests/e2e/unjoined_tiles.sh.
  *
  *     x --conv--> m --conv--> y         regions: what makes m, what makes y of it
- *
  */
 #include "ir_check.h"
 

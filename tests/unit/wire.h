@@ -3,7 +3,6 @@
  * It shares no code with protobuf-c or with our packer, so it is an oracle for both. Field
  * numbers are those of onnx.proto; messages are built inside out, fields in ascending order
  * where bytes are compared.
- *
  */
 #ifndef TEST_WIRE_H
 #define TEST_WIRE_H

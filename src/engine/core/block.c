@@ -7,7 +7,6 @@
  * Views share a block; the last reference frees it. Kernels share out their loops, not their
  * arrays, but tiles that run at once may view the same outer value, and they share the heap:
  * both counts are atomic.
- *
  */
 #include "session.h"
 

@@ -3,7 +3,6 @@
  *
  * oneDNN shares its loops out by OpenMP. Here it never does: sessions set its threads to one
  * while they are made and run, and share out parts of the work by their own pool (pool.h).
- *
  */
 #ifndef OT_ENGINE_CORE_DNNL_UTIL_H
 #define OT_ENGINE_CORE_DNNL_UTIL_H

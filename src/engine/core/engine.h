@@ -10,7 +10,6 @@
  * Kernels compute their outputs' shapes from what they are given; ot_call_output hands out the
  * memory, at the planned place when the planner foresaw the value, from the heap otherwise. So
  * data-dependent shapes work, and a wrong prediction is found, not obeyed.
- *
  */
 #ifndef OT_ENGINE_CORE_ENGINE_H
 #define OT_ENGINE_CORE_ENGINE_H

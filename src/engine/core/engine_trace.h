@@ -4,9 +4,6 @@
  *   ot_trace_new --> ot_trace_begin("original") --> threads add, each to its own row, without locks
  *                --> ot_trace_begin("tiled")    --> ...
  *                --> ot_trace_write: JSON
- *
- *
- *
  */
 #ifndef OT_ENGINE_CORE_ENGINE_TRACE_H
 #define OT_ENGINE_CORE_ENGINE_TRACE_H

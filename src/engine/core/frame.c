@@ -5,7 +5,6 @@
  *
  * Kernels may put arrays of their own into outputs; what no block owns (a further reference to
  * an input that lies in the arena) is copied, since it may outlive its owner.
- *
  */
 #include "session.h"
 

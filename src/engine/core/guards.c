@@ -7,7 +7,6 @@
  *   c           .      .      .|===   [guard   c   guard]      after a: its guards are laid anew
  *
  * A guard lives as long as what it surrounds: two of a plan never overlap while they live.
- *
  */
 #include "session.h"
 

@@ -6,7 +6,6 @@
  *
  * What is left over at the end of a row goes through a buffer of one vector, so that each
  * element is converted by the same instructions wherever it lies.
- *
  */
 #include "half.h"
 

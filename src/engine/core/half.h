@@ -8,7 +8,6 @@
  *
  * Widening is exact; narrowing goes to nearest, ties to even. NaN stays NaN. Vector code is
  * chosen for the processor when it runs.
- *
  */
 #ifndef OT_ENGINE_CORE_HALF_H
 #define OT_ENGINE_CORE_HALF_H

@@ -4,7 +4,6 @@
  *          block ------------->   refs 2         <-------- block
  *
  * An array of no elements has a block, too: `data` is NULL only for what is no tensor in memory.
- *
  */
 #include "session.h"
 

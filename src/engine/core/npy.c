@@ -7,7 +7,6 @@
  * Elements are little-endian; Fortran order (first index fastest) is turned into C order.
  * bfloat16 has no name of its own in the format: NumPy's extension types write it as two plain
  * bytes, and so do we.
- *
  */
 #include "session.h"
 

@@ -9,9 +9,6 @@
  *                       HEAP    a block of its own
  *   ot_call_view(k, i)  the bytes of input i, when they live at least as long as output k; else a
  *                       copy
- *
- *
- *
  */
 #include "session.h"
 

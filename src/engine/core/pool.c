@@ -10,7 +10,6 @@
  * Waiting: look some microseconds, then sleep on a condition. Who finds that a look took longer
  * than it can has been descheduled: other processes want the cores, and for a while nobody looks
  * for long.
- *
  */
 #include "pool.h"
 #include "base/signals.h"

@@ -11,7 +11,6 @@
  *
  * Results must not depend on who computes what: chunks write disjoint places, and scratch
  * belongs to the participant.
- *
  */
 #ifndef OT_ENGINE_CORE_POOL_H
 #define OT_ENGINE_CORE_POOL_H

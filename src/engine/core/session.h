@@ -11,7 +11,6 @@
  * Graphs nest strictly and a body never runs inside itself, so each graph needs one frame only:
  * slots and addresses are fixed when the session is made, and a step's operands are found
  * without looking anything up.
- *
  */
 #ifndef OT_ENGINE_CORE_SESSION_H
 #define OT_ENGINE_CORE_SESSION_H

@@ -5,7 +5,6 @@
  *   thread 1  | event |         room           |  rows lie on cache lines of their own
  *
  * Written as spans of base/trace_events.h: a group is a process, a thread a thread of it.
- *
  */
 #include "engine_trace.h"
 

@@ -9,7 +9,6 @@
  *
  * A result of float32 is rounded where the model says that it is of 16 bits; others (positions,
  * statistics in float32) are copied.
- *
  */
 #include "half.h"
 #include "session.h"

@@ -7,9 +7,6 @@
  * From the last step to the first: a value is laid out so if who makes it and all who read it
  * take it, and somebody is faster with it: a convolution, or what hands blocks on. What the
  * graph, a loop or the host see of it from outside stays as the model has it.
- *
- *
- *
  */
 #include "device_internal.h"
 

@@ -9,9 +9,6 @@
  *   text  --hash of it, of the device's name and version-->  <hash>.bin
  *
  * What cannot be read, or does not build, is compiled anew; what cannot be written is not kept.
- *
- *
- *
  */
 #include "device_internal.h"
 #include "program_cache.h"

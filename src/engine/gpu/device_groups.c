@@ -1,6 +1,5 @@
 /* Which steps run as one kernel: as src/fusion finds them for devices (device_rules.c), by what
  * the generator of kernels takes.
- *
  */
 #include "device_internal.h"
 

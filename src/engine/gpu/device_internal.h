@@ -6,7 +6,6 @@
  *
  * A dv_value is memory, or a window of another's: its first element moves from iteration to
  * iteration where it is a tile's.
- *
  */
 #ifndef OT_ENGINE_GPU_DEVICE_INTERNAL_H
 #define OT_ENGINE_GPU_DEVICE_INTERNAL_H

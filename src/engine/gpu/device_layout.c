@@ -11,7 +11,6 @@
  *
  * Whether a kernel takes a layout follows from the transactions that it makes with and without
  * (engine/gpu/shaders/dg_access.c).
- *
  */
 #include "device_internal.h"
 

@@ -9,9 +9,6 @@
  *
  * The host packs windows that have holes into staging memory, and puts results from there into
  * their places, two iterations behind.
- *
- *
- *
  */
 #include "device_internal.h"
 

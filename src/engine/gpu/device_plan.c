@@ -1,7 +1,6 @@
 /* Where values lie on the device: those of each program in an arena (tiling/lower/device_arena.h)
  * by the units that touch them; constants and the numbers of kernels in a memory of their own,
  * which is written once: one block, or several where the device has none as large.
- *
  */
 #include "device_internal.h"
 

@@ -11,7 +11,6 @@
  *
  * Nodes without a kernel run on the host by the engine's kernels; what they read and make is
  * moved, and counted.
- *
  */
 #ifndef OT_ENGINE_GPU_DEVICE_SESSION_H
 #define OT_ENGINE_GPU_DEVICE_SESSION_H

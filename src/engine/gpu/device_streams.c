@@ -6,7 +6,6 @@
  *
  * A tile has two places, so that one moves while kernels use the other. An input stays on the
  * host where its two tiles take half of it at the most, and halos move it twice at the most.
- *
  */
 #include "device_internal.h"
 

@@ -7,7 +7,6 @@
  *   Slice              a window of the outer value; of a buffer that is carried: a copy, since
  *                      Deslices write over it
  *   Deslice            nothing where the tile is made in its place, else a copy to it
- *
  */
 #include "device_internal.h"
 

@@ -5,7 +5,6 @@
  *   a group of nodes         kernels of engine/devicegen; where the group has none, its nodes one
  *                            by one
  *   the rest                 the host: operands are made dense and downloaded, results uploaded
- *
  */
 #include "device_internal.h"
 

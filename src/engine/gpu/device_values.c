@@ -2,7 +2,6 @@
  *
  * Contents that shape inference knows are constants here: who computed them, and the large
  * arrays whose shape they were asked of, is not needed for them any more.
- *
  */
 #include "device_internal.h"
 

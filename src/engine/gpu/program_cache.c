@@ -7,7 +7,6 @@
  * else can write to, from a regular file (opening a pipe would wait for ever), and only when it is
  * whole. The key itself is compared, not a hash of it, so that nobody can make one program pass for
  * another.
- *
  */
 #include "program_cache.h"
 

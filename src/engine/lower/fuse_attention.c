@@ -6,7 +6,6 @@
  *
  * Pieces of the work are blocks of queries of one matrix of the batch; in a tile of Q, V or
  * heads (a window) they are the tile's.
- *
  */
 #include "engine/cpu/product/attention.h"
 #include "engine/cpu/rows/fast_rows.h"

@@ -3,7 +3,6 @@
  * QuantizeLinear is such a node. DequantizeLinear is in no group: each chain that reads its
  * result reads the 8-bit tensor and computes it anew, so the float32 array is only made for
  * others.
- *
  */
 #include "lower.h"
 

@@ -6,9 +6,6 @@
  *                                                                           the result in registers
  *
  * A part joins if there are fast kernels for the convolution with it.
- *
- *
- *
  */
 #include "engine/cpu/conv/conv.h"
 #include "lower.h"

@@ -13,9 +13,6 @@
  * way between two. Constant weights are packed once, for all schedules of the session, and not
  * kept in any other form. A DequantizeLinear whose float result others read, too, stays for
  * them.
- *
- *
- *
  */
 #include "fuse_find.h"
 #include "engine/cpu/int8/int8_product.h"

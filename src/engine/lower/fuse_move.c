@@ -6,7 +6,6 @@
  * all its parts but the last end on one; along any other axis each part keeps its blocks. Rows
  * that a stream puts together (kept ones, plain, and new ones, blocked) so move once, to where a
  * convolution reads them.
- *
  */
 #include "engine/cpu/move/box.h"
 #include "lower.h"

@@ -17,9 +17,6 @@
  *
  * A DequantizeLinear stays a node for those that read its float32 result; when nobody does, it
  * is gone.
- *
- *
- *
  */
 #include "fuse_find.h"
 #include "engine/cpu/int8/qconv.h"

@@ -18,9 +18,6 @@
  * All but averages are what the nodes one after another make, bit by bit; a quantized average
  * may be the neighbour of that where it lies in the middle between two integers but for
  * rounding.
- *
- *
- *
  */
 #include "fuse_find.h"
 #include "engine/cpu/int8/qpool.h"

@@ -12,9 +12,6 @@
  *
  * Windows of either kind are read in place. What changes batch or channels stays a node, and so
  * does what extrapolates: it would fill the channels that pad a block.
- *
- *
- *
  */
 #include "engine/cpu/move/fast_resize.h"
 #include "lower.h"

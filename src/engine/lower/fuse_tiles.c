@@ -16,9 +16,6 @@
  * Where Whiles carry buffers from iteration to iteration, the caller runs the tasks in order,
  * and kernels share the workers. Windows of such a buffer are copies, taken before anything is
  * written to it, unless all who read them copy (a Concat) and come before that.
- *
- *
- *
  */
 #include "tiles.h"
 

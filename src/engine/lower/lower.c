@@ -7,7 +7,6 @@
  *
  * A unit that several steps became stands where the last of them stood, so all it reads is
  * there; nobody reads what it makes before that (the fusers see to it).
- *
  */
 #include "lower.h"
 

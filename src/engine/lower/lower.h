@@ -8,8 +8,6 @@
  *   steps'      relayout, conv, chain, relayout, Concat  write_units.c; versions of values
  *               (units/units.h) made where somebody
  *                                                        needs them
- *
- *
  */
 #ifndef OT_ENGINE_LOWER_LOWER_H
 #define OT_ENGINE_LOWER_LOWER_H

@@ -12,9 +12,6 @@
  *
  * It computes blocked when most of what it reads is there in that layout. Channels that only pad
  * the last block are set to zero afterwards: they took part, and log(0) is no zero.
- *
- *
- *
  */
 #include "engine/cpu/move/box.h"
 #include "lower.h"

@@ -9,9 +9,6 @@
  *     2  false           [s0 s1]        cut to what was run
  *
  * Carried values may be sequences; they change hands from one run to the next, nothing is copied.
- *
- *
- *
  */
 #include "ref_control.h"
 

@@ -3,7 +3,6 @@
  * Arrays that a kernel holds between two runs of a subgraph are references of its own, released
  * when it is done, whether it failed or not. ot_call_body only borrows what it is given, and
  * hands over what it returns.
- *
  */
 #ifndef OT_ENGINE_REF_REF_CONTROL_H
 #define OT_ENGINE_REF_REF_CONTROL_H

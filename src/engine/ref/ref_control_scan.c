@@ -8,9 +8,6 @@
  * Both are one thing here: `batches` sequences, of which the later form has one. Scan outputs
  * are made when their first slice is known; slices are put where they belong, so a reversed
  * output is filled from its end.
- *
- *
- *
  */
 #include "ref_control.h"
 

@@ -4,7 +4,6 @@
  * and an element that is taken out is a view. Elements own their memory (ot_ctl_own), since a
  * sequence may live longer than the values around it. An optional is its element itself, or an
  * array that is all zero.
- *
  */
 #include "ref_control.h"
 

@@ -10,7 +10,6 @@
  *
  *     inputs  --ot_rm_walk: where the next row starts in each--> load -> compute -> store -->
  *             output
- *
  */
 #ifndef OT_ENGINE_REF_REF_MATH_H
 #define OT_ENGINE_REF_REF_MATH_H

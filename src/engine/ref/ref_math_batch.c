@@ -9,7 +9,6 @@
  * In inference mean and var are inputs 3 and 4; in training they are those of the batch, and the
  * outputs report running ones. Which it is, an attribute says from version 14 on, the presence
  * of further outputs before.
- *
  */
 #include "ref_math.h"
 

@@ -8,7 +8,6 @@
  *
  * Integers wrap, and the smallest number divided by -1 is itself. A division by zero, and a
  * shift by the width of the type or more before version 28, have no result: a line.
- *
  */
 #include "ref_math.h"
 

@@ -9,7 +9,6 @@
  * float16, bfloat16 and smaller types are reached through float32. Integers below a byte are bytes
  * here (engine.h); floating numbers are rounded to them, halves away from zero, as in ONNX Runtime,
  * and keep their low bits too. Strings are not held in memory.
- *
  */
 #include "ref_math.h"
 

@@ -8,9 +8,6 @@
  *     E2M1      1    2        1         1     6        none       none (4 bits: 0 to 6, with sign)
  *     E8M0      0    8        0         127   2^127    none       11111111 (no zero either:
  *                                                                 00000000 is 2^-127)
- *
- *
- *
  */
 #include "ref_math.h"
 

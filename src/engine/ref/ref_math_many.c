@@ -3,7 +3,6 @@
  * A row of the result is accumulated over the inputs before it is stored, so that float16 is
  * rounded once. NaN wins in Max and Min. Where looks at no element type but bool: it moves
  * bytes.
- *
  */
 #include "ref_math.h"
 

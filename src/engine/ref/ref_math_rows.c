@@ -6,7 +6,6 @@
  *
  *     output  [2, 3, 4, 5]      merged [2, 3, 20]     rows of 20
  *     bias    [   3, 1, 1]      steps  [0, 1,  0]
- *
  */
 #include "ref_math.h"
 

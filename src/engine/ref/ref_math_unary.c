@@ -4,7 +4,6 @@
  * Floating types are computed in double and rounded once. Integers, where the operator takes
  * them, are computed exactly and wrap (Abs and Neg of the smallest number are that number).
  * Clip, IsNaN and IsInf are here, too: they have no second operand but limits.
- *
  */
 #include "ref_math.h"
 

@@ -9,7 +9,6 @@
  *   Slice       [8]    6:1:-2        -->  box [3], start 6, stride -2
  *   Expand      [1,3]                -->  box [4,3], strides 0,1
  *   Concat                           -->  one box an input, each starting elsewhere in the output
- *
  */
 #ifndef OT_ENGINE_REF_REF_MOVE_H
 #define OT_ENGINE_REF_REF_MOVE_H

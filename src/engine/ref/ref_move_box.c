@@ -3,7 +3,6 @@
  *
  * Each finds the starts and strides of the two sides and calls ot_mv_copy; see ref_move.h.
  * Arrays without elements end there.
- *
  */
 #include "ref_move.h"
 

@@ -4,7 +4,6 @@
  * Negative indices count from the end; an index outside is an error. When the output has no
  * element, no index is looked at: then every product of the input's dimensions below is one that
  * memory exists for.
- *
  */
 #include "ref_move.h"
 

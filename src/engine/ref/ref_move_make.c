@@ -1,6 +1,5 @@
 /* Operators that make an array from little: Constant, ConstantOfShape, Range, EyeLike, OneHot,
  * Trilu, and the windows of signal processing.
- *
  */
 #include "ref_move.h"
 

@@ -3,7 +3,6 @@
  *
  * With a reduction the copy is held as numbers until all updates are in, so that 16-bit floats
  * are rounded once.
- *
  */
 #include "ref_move.h"
 

@@ -31,8 +31,6 @@ ot_status ot_mv_non_zero(ot_call *c)
  *   sorted  a(1) a(3) b(0) b(4) c(2)  equal rows side by side, the first occurrence in front
  *   groups  [a: 1,3] [b: 0,4] [c: 2]  and, unless they stay sorted, put in the order of first
  *           occurrences: b a c
- *
- *
  */
 
 typedef struct unique_rows {
@@ -187,7 +185,6 @@ ot_status ot_mv_unique(ot_call *c)
  *
  * Of each batch and class: take the box of the highest score, drop those that overlap it too
  * much, and so on.
- *
  */
 
 typedef struct nms_box {

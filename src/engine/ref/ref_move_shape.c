@@ -2,7 +2,6 @@
  * Unsqueeze, Identity, BitCast, Shape, Size.
  *
  * No element moves: the output is a view of the input where the memory plan allows one.
- *
  */
 #include "ref_move.h"
 

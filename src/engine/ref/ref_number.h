@@ -7,7 +7,6 @@
  * A reference kernel reads its whole input into doubles (or int64), computes there, and rounds
  * once when it stores. Integers of at most 32 bits and all floats are exact in a double;
  * operators on 64-bit integers use ot_num_ints.
- *
  */
 #ifndef OT_ENGINE_REF_REF_NUMBER_H
 #define OT_ENGINE_REF_REF_NUMBER_H

@@ -3,7 +3,6 @@
  * Each family of reference kernels exports a table by operator, and perhaps one by name for
  * operators outside ops.def. The tables are searched front to back: it happens once a node, when
  * a session is made.
- *
  */
 #include "ref_operators.h"
 

@@ -2,9 +2,6 @@
  *
  *   y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]  leading dimensions broadcast; a
  *                                                             vector is a row of a, a column of b
- *
- *
- *
  */
 #ifndef OT_ENGINE_REF_REF_PRODUCT_H
 #define OT_ENGINE_REF_REF_PRODUCT_H

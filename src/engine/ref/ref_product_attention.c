@@ -11,9 +11,6 @@
  * Query i stands at key i + offset: behind the past, or, with nonpad_kv_seqlen, so that the last
  * query is the last valid key. Q, K, V are [batch, heads, length, size], or [batch, length,
  * heads * size] with the numbers of heads as attributes.
- *
- *
- *
  */
 #include "ref_product.h"
 

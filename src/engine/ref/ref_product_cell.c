@@ -1,7 +1,6 @@
 /* Activation functions by name, with the alpha and beta that they have when the attributes give
  * none: those of the ONNX operators of the same name; where ONNX says nothing, and for
  * ThresholdedRelu, zero, as in ONNX Runtime.
- *
  */
 #include "ref_product.h"
 

@@ -2,7 +2,6 @@
  *
  * Gaussian elimination with partial pivoting in double: the product of the pivots, negated for
  * every exchange of rows.
- *
  */
 #include "ref_product.h"
 

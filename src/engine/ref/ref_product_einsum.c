@@ -7,7 +7,6 @@
  * A label that an operand has twice walks its diagonal: the steps add up. The dimensions under
  * an ellipsis are labels, too, aligned at the right; dimensions of 1 broadcast. Without "->" the
  * output has the ellipsis and the labels that occur once, in alphabetical order.
- *
  */
 #include "ref_product.h"
 

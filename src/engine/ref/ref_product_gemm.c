@@ -2,9 +2,6 @@
  *
  *   y[m, n] = activation(alpha * sum over k of A[m, k] * B[k, n] + beta * C)  A, B perhaps
  *   transposed; C broadcast to [m, n]
- *
- *
- *
  */
 #include "ref_product.h"
 

@@ -6,9 +6,6 @@
  *   LinearAttention  state S [d_k, d_v] for each head, token by token:
  *                      gated: S *= exp(decay)   delta: v = beta * (v - S^T k)
  *                      S += k v^T  y = scale * S^T q
- *
- *
- *
  */
 #include "ref_product.h"
 

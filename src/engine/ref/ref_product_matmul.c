@@ -2,7 +2,6 @@
  *
  * The quantized forms subtract zero points first and multiply the sums by the scales afterwards;
  * zero points and scales are one number, or one for each row of a and each column of b.
- *
  */
 #include "ref_product.h"
 

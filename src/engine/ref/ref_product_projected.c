@@ -6,7 +6,6 @@
  *
  * mask_index says what may be looked at: [B] how many keys, [B, T] or [B, S, T] which ones; what
  * may not gets mask_filter_value added. Inputs x, W, bias, mask_index, past, attention_bias.
- *
  */
 #include "ref_product.h"
 

@@ -14,7 +14,6 @@
  * zero of the result, which is float32 without them
  *
  * QLinearAveragePool is with the other pools. Zero points may be omitted.
- *
  */
 #include "ref_product.h"
 

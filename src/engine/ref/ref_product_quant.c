@@ -6,7 +6,6 @@
  * Scale and zero point are one for the tensor, one for each slice along `axis`, or (block_size
  * B) one for each block of B neighbours along `axis`: the scale then has the input's shape with
  * ceil(D / B) in place of D.
- *
  */
 #include "ref_math.h"
 #include "ref_product.h"

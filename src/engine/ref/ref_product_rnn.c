@@ -11,9 +11,6 @@
  * Inputs x, W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, initial_h, then for LSTM
  * initial_c and peepholes P [D, 3*H]. layout 1 has the batch as the first axis of x, Y and the
  * states.
- *
- *
- *
  */
 #include "ref_product.h"
 

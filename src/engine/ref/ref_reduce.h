@@ -9,7 +9,6 @@
  *
  * Reductions over any set of axes count through two sets of dimensions instead, the kept ones
  * and the reduced ones (ot_rm_counter).
- *
  */
 #ifndef OT_ENGINE_REF_REF_REDUCE_H
 #define OT_ENGINE_REF_REF_REDUCE_H

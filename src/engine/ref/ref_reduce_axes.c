@@ -12,7 +12,6 @@
  *
  * Floating types are summed in double. Integers wrap in 64 bits; what takes a root or a
  * logarithm of them does so in double and cuts.
- *
  */
 #include "ref_reduce.h"
 

@@ -7,7 +7,6 @@
  *                mean = mean of their means; variance = mean of (variance + (their mean - mean)^2).
  *                centred: no operands but these; the summand, -mean, comes first, and epsilon is
  *                added to the deviation
- *
  */
 #include "ref_number.h"
 #include "ref_reduce.h"

@@ -11,9 +11,6 @@
  *
  * Everything is computed in double and rounded once, so stash_type only says the type of the
  * outputs Mean and InvStdDev.
- *
- *
- *
  */
 #include "ref_reduce.h"
 

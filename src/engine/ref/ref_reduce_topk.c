@@ -3,7 +3,6 @@
  * Every element becomes an integer key whose order is the order of the elements (largest first),
  * so one comparison serves all types and NaN has a place, too: above all numbers. Of equal
  * elements the first comes first. `sorted` = 0 allows any order: this one.
- *
  */
 #include "ref_reduce.h"
 

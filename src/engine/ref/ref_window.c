@@ -2,7 +2,6 @@
  *
  * Sizes are bounded here: attributes at most 2^31, spatial sizes at most 2^40, so that sums and
  * products of two stay in int64 and the kernels need no further checks.
- *
  */
 #include "ref_window.h"
 

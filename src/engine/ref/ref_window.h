@@ -5,7 +5,6 @@
  *   [....x x x x x x x x x x x.....]     taps: those k that fall on an element of the input
  *   [ p=0 ]
  *       [ p=1 ]  stride apart
- *
  */
 #ifndef OT_ENGINE_REF_REF_WINDOW_H
 #define OT_ENGINE_REF_REF_WINDOW_H

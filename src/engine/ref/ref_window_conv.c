@@ -5,9 +5,6 @@
  *
  * All are the same sum over doubles. The integer ones subtract their zero points first, so pads
  * are zero points, too, as ONNX wants it; sums of products of 8-bit numbers are exact.
- *
- *
- *
  */
 #include "ref_window.h"
 

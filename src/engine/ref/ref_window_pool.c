@@ -6,7 +6,6 @@
  * The number of windows is what ONNX Runtime makes of it: SAME_* ignores dilations when it
  * chooses the pads, and with ceil_mode a last window that would start in the end pads does not
  * exist.
- *
  */
 #include "ref_window.h"
 

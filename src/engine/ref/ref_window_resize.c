@@ -19,9 +19,6 @@
  * Coordinates are single precision, as ONNX Runtime computes them: 1.3 is no float, and (19 +
  * 0.5) / 1.3 - 0.5, which is 14.5, comes out as 14.500001. So what lies within TIE_SLACK of the
  * middle between two elements counts as the middle.
- *
- *
- *
  */
 #include "ref_window.h"
 

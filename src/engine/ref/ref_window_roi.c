@@ -5,7 +5,6 @@
  *   | x  x  x | x  x  x |     MaxRoiPool: the largest element whose place lies in the (rounded) bin
  *   | x  x  x | x  x  x |
  *   +---------+---------+
- *
  */
 #include "ref_roi.h"
 

@@ -4,7 +4,6 @@
  *                                                    (cubic), each an index and a weight
  *   several axes: every combination of their taps, weights multiplied; a tap outside the input
  *   counts as zero, or is moved inside (ref_sample.h)
- *
  */
 #include "ref_sample.h"
 

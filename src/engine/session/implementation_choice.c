@@ -3,7 +3,6 @@
  * Each room of kernels has a table by operator and perhaps one by domain and name, for operators
  * that ops.def does not have; they are searched front to back. Fast kernels look at what they
  * are given and leave to the reference what they cannot do. Fused steps (lower.h) come on top.
- *
  */
 #include "engine/cpu/conv/fast_conv.h"
 #include "engine/cpu/int8/int8_product.h"

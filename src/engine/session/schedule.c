@@ -9,7 +9,6 @@
  *
  * Functions are schedules, too, one a call, so that a call's attributes and omitted inputs are
  * known when it is made.
- *
  */
 #include "engine/lower/lower.h"
 

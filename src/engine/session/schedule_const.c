@@ -5,7 +5,6 @@
  * constants it reads (an Expand of a scalar to a picture, weights that a DequantizeLinear makes
  * four times larger are the limit), unless they are weights. A constant step that fails is left
  * to the run: it may lie in a branch that is never taken.
- *
  */
 #include "engine/core/session.h"
 

@@ -7,7 +7,6 @@
  *
  * Sessions share nothing: two may run in two threads. Results of a run stay in the session until
  * the next.
- *
  */
 #include "session_make.h"
 

@@ -12,7 +12,6 @@
  * scratch of fused steps. Positions are steps; a value read by the step that writes another
  * meets it, unless it is a fused step that may write in place. What kernels really make is
  * compared with this plan when it is made; see op_call.c.
- *
  */
 #include "engine/core/session.h"
 #include "tiling/lower/lowering.h"

@@ -11,7 +11,6 @@
  * among its operands and no graph hands it out. What was computed from constants (folded) is the
  * session's own; contents that came with the model are given back only if the caller said so
  * (ot_session_options.releases); so is what was lent (lent_weights.c).
- *
  */
 #include "session_make.h"
 

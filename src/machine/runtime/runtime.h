@@ -10,8 +10,6 @@
  * docs/runtimes.md says where the numbers come from.
  *
  * Factors are pure numbers, times are seconds, sizes are bytes.
- *
- *
  */
 #ifndef OT_MACHINE_RUNTIME_RUNTIME_H
 #define OT_MACHINE_RUNTIME_RUNTIME_H

@@ -7,7 +7,6 @@
  *   device        scratchpad; merges what follows a convolution       _plain: merges nothing
  *   device-while  the same, given the engine's form (--emit engine)
  *   gpu           hardware cache
- *
  */
 #include "runtime_tables.h"
 

@@ -4,7 +4,6 @@
  * directly, on plain layouts; windows are arguments of kernels, tiles of inputs and results move
  * beside them. Rates and bandwidths are the target's (`calibrate --device`); nothing here was
  * measured.
- *
  */
 #include "runtime_tables.h"
 

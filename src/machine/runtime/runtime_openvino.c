@@ -10,7 +10,6 @@
  *             out fit each other's places
  *   loops     a body that reads a value from outside holds a copy of it from compilation on; scan
  *             outputs are joined, then transposed
- *
  */
 #include "runtime_tables.h"
 

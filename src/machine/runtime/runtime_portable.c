@@ -10,7 +10,6 @@
  *
  * What follows from the operators themselves is that of ONNX Runtime, whose figures are the ones
  * that were measured; what one runtime does better than another is not counted on.
- *
  */
 #include "runtime_tables.h"
 

@@ -10,9 +10,6 @@
  *
  * The runtime's table is copied, what the file gives is put into the copy, and the target points
  * at that. What is not given stays.
- *
- *
- *
  */
 #include "target_xml.h"
 

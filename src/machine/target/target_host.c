@@ -13,7 +13,6 @@
  *                     ${XDG_CACHE_HOME:-~/.cache}/onnx-tile/host.xml
  *
  * They count on the same processor, for as many threads as were measured or fewer.
- *
  */
 #include "target_internal.h"
 

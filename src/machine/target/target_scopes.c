@@ -7,7 +7,6 @@
  *
  * Every alignment is filled in, also that of a memory the target lacks, so that a kernel with a
  * size limit of its own can be planned for any target.
- *
  */
 #include "target_internal.h"
 

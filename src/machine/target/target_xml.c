@@ -19,9 +19,6 @@
  * Both directions walk one table: element, attribute, kind, place in ot_target; <memory> alone
  * is apart, since its place depends on its scope, and <runtime>, which is a table of its own.
  * Files come from strangers: no network, no DTD, no entities, at most 1 MiB.
- *
- *
- *
  */
 #include "target_xml.h"
 

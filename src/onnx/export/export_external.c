@@ -11,7 +11,6 @@
  * place in the file. Small ones (< 1 KiB) become raw_data: the model can then be read without a
  * second file access. Substitutes are looked up by address, but offsets follow the order of the
  * visit, so that the bytes are the same on every run.
- *
  */
 #include "export.h"
 

@@ -8,7 +8,6 @@
  *
  * IR < 4 demands that every initializer is also a graph input. Constants that the rewriter made,
  * and those of bodies, become Constant nodes there, in front of the other nodes.
- *
  */
 #include "onnx/graph/ir.h"
 #include "export.h"

@@ -3,7 +3,6 @@
  * A node that did not change since import is the file's own message. A changed one is rebuilt
  * from the IR, keeping what the IR does not know about it (doc string, fields newer than our
  * protos), and each attribute that came from the file is reused as it is.
- *
  */
 #include "export.h"
 

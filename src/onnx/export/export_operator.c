@@ -6,8 +6,6 @@
  *
  * onnx/import/unwrap.c reads such a file as the model inside. export_parts.c makes several
  * operators of a model.
- *
- *
  */
 #include "export.h"
 

@@ -6,7 +6,6 @@
  * m->in_operator says of each node whether it is for an operator; which of them are one operator
  * is found by onnx/graph/node_parts.c. Constants are copied to each operator that reads them.
  * onnx/import/unwrap.c puts the bodies back into the graph.
- *
  */
 #include "export.h"
 

@@ -4,7 +4,6 @@
  * nothing is ever freed through them. A tensor that came from the file under another name (a
  * weight that moved into a body) is a copy of the TensorProto struct only; its elements are
  * shared.
- *
  */
 #include "export.h"
 

@@ -10,7 +10,6 @@
  * What exists and is no regular file (a pipe, /dev/null), and standard output, is written to
  * directly: replacing a device by a file is never what anyone wants. An output that is a
  * symbolic link keeps being one: the file behind it is replaced.
- *
  */
 #include "out_file.h"
 

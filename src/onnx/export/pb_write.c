@@ -11,7 +11,6 @@
  * Order and form of the bytes are protobuf-c's (fields by number, unknown ones last), so an
  * unchanged message gives the same bytes as protobuf_c_message_pack. Tensors can be replaced on
  * the way (external data), wherever in the model they are.
- *
  */
 #include "export.h"
 

@@ -1,7 +1,6 @@
 /* A copy of a model's graph to try a rewriting on: nodes, values and lists are its own, what
  * nobody edits (names, attributes, contents of tensors, shapes) is borrowed from the original,
  * which must live longer.
- *
  */
 #include "ir.h"
 

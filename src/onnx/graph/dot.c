@@ -9,7 +9,6 @@
  *
  * Bodies become one box with their number of nodes; they can be drawn by themselves. Names come
  * from strangers, so labels are escaped and cut. Output depends on the graph only.
- *
  */
 #include "ir.h"
 

@@ -11,7 +11,6 @@
  * Every edit clears the properties it may have broken (OT_P_ORDER, OT_P_USES); the next
  * ot_assure re-establishes them. Updates happen last: a function that runs out of memory changes
  * nothing visible.
- *
  */
 #include "ir.h"
 

@@ -13,9 +13,6 @@
  *
  * Shapes: dims[k] == OT_DIM_UNKNOWN when not known; rank == -1 when even the rank is not known.
  * All intervals in this program are half-open.
- *
- *
- *
  */
 #ifndef OT_ONNX_GRAPH_IR_H
 #define OT_ONNX_GRAPH_IR_H

@@ -11,7 +11,6 @@
  * A path between nodes of one kind and level has no other nodes on it, so parts made of connected
  * nodes of a level do not wait for each other. A part without a convolution, a product or tiles is
  * not worth the way: its nodes stay.
- *
  */
 #include "node_parts.h"
 

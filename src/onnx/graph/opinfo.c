@@ -3,7 +3,6 @@
  * One line of ops.def gives all that is data about an operator: the enum of ir.h and the table
  * below are the same lines expanded differently, so they cannot disagree. Index 0 is
  * OT_OP_OPAQUE: everything unknown.
- *
  */
 #include "ir.h"
 

@@ -6,7 +6,6 @@
  * The text is any bytes from a stranger: every read is bounded by the length, errors say
  * line:column, and after the first failure the lexer delivers OT_TOK_BAD only, so that callers
  * end without special care.
- *
  */
 #include <errno.h>
 #include <math.h>

@@ -11,7 +11,6 @@
  * refers to it. The result is like an imported model: producers, uses and order are set, and
  * ot_verify has accepted it. Texts come from anyone: nesting, ranks and the bytes of contents
  * are limited.
- *
  */
 #include <math.h>
 

@@ -12,7 +12,6 @@
  * results other than shapes are not printed. What is printed depends on the graph only: no
  * addresses, no hash order. Reading it back and printing again gives the same text. Everything
  * outside printable ASCII is escaped: names come from strangers.
- *
  */
 #include "text.h"
 

@@ -16,7 +16,6 @@
  * >> 56; a wider signed one (z >> 60) - 8, unsigned z >> 60; a bool z >> 63. Types without a
  * literal form here: complex, sub-byte, strings (8-bit floats are written as their codes
  * 0..255).
- *
  */
 #include <float.h>
 #include <math.h>

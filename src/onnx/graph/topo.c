@@ -25,9 +25,6 @@
  *
  * Scratch lives in side arrays [n_nodes] in an arena of this pass; results live in the model's
  * arena.
- *
- *
- *
  */
 #include "ir.h"
 

@@ -16,9 +16,6 @@
  *
  * The first violation is described through the model's diag. Linear in the size of the graph;
  * scratch is in an arena of this pass.
- *
- *
- *
  */
 #include "ir.h"
 

@@ -3,7 +3,6 @@
  * Numbers, strings and tensors become typed attributes that passes can read; everything else
  * (the user's subgraphs, sparse tensors, types, lists of tensors) stays OT_ATTR_OPAQUE: it
  * survives through its proto, and nothing looks inside.
- *
  */
 #include "import.h"
 

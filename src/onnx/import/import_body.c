@@ -11,7 +11,6 @@
  * A reference to an attribute (@a) is replaced by the call's, else by the function's default;
  * without either the attribute is left out. That is done on the file's form, nested subgraphs
  * included, so that everything after sees plain attributes.
- *
  */
 #include "import.h"
 #include "model_io.h"

@@ -6,7 +6,6 @@
  *
  *   Loop body:  {i, cond, x}  ->  If branch: {t}  ->  top graph
  *   "t" is found in the branch, "x" in the body, "w" in the top graph: captured by the Loop node.
- *
  */
 #include "import.h"
 

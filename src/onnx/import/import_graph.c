@@ -10,7 +10,6 @@
  * Rules checked here: one definition per name, no reads of undefined names, one version per domain.
  * A node that we cannot know for certain (other domain, old opset, model-local function, ambiguous
  * attributes) becomes OT_OP_OPAQUE: carried through unchanged, never looked into.
- *
  */
 #include "import.h"
 

@@ -11,7 +11,6 @@
  *   string_data                                        not held (data NULL)
  *
  * Every place is checked against dims: a tensor that lies about its size never gets past here.
- *
  */
 #include "import.h"
 

@@ -7,7 +7,6 @@
  * Calls of functions in functions are read likewise. A body of another opset than the model's,
  * with a subgraph, or that is not in order, leaves its calls as they are: opaque. So do calls once
  * there are too many nodes. The functions stay in the file.
- *
  */
 #include "model_io.h"
 #include "node_writer.h"

@@ -11,7 +11,6 @@
  * Every value of such an order gets a twin of plain order. Element-wise operators between, and
  * Transposes back, read and make twins, too; what else reads a value gets it from its twin. The
  * runtime puts channels last again when it loads what is written.
- *
  */
 #include "model_io.h"
 #include "node_writer.h"

@@ -12,7 +12,6 @@
  *
  * Strings with a zero byte inside are refused as well: they would be cut when read as C strings,
  * and two different names could become one.
- *
  */
 #include "import.h"
 

@@ -3,7 +3,6 @@
  * The generated descriptors tell, for each message type, where its sub-messages lie; one generic
  * walk then serves everything that must see *all* tensors or *all* names of a model, whichever
  * of graph, subgraph, function or training info they hide in, also in message types added later.
- *
  */
 #include "source.h"
 

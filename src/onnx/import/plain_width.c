@@ -5,7 +5,6 @@
  *   Conv, Gemm ...          the weights'              Concat, Split, Slice, Pad, Gather   along 1
  *   Reshape                 its constant's            DepthToSpace, SpaceToDepth
  *   element-wise operators  the widest operand's      reductions of other axes, and others: kept
- *
  */
 #include "blocked_nodes.h"
 

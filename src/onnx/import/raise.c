@@ -23,7 +23,6 @@
  * untouched model is written back byte for byte, with its old opset.
  *
  * Sources: the standard's version history of each operator.
- *
  */
 #include "import.h"
 

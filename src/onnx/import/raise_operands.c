@@ -12,9 +12,6 @@
  * changes is taken back to what it was (replace.c).
  *
  * Sources: the standard's version history of each operator.
- *
- *
- *
  */
 #include "model_io.h"
 

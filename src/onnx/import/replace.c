@@ -9,7 +9,6 @@
  * constant as an operand from opset 11 on, where zero need not be said. A model that is raised
  * all the way is raised to IR 4, too: constants are no inputs any more. The old nodes stay,
  * dead: a model that nothing else changes is taken back to what it was.
- *
  */
 #include "model_io.h"
 #include "node_writer.h"

@@ -4,7 +4,6 @@
  *
  * The same checks as for a model's tensors apply; external data is refused: a single tensor has
  * no folder.
- *
  */
 #include "import.h"
 #include "model_io.h"

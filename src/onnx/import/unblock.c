@@ -23,7 +23,6 @@
  * No file states B. ONNX Runtime takes 16 or 8 by the processor, and such a file is good for
  * processors of one B alone: here it is the one that the numbers of channels allow, or, where
  * they allow both, this processor's. One node that does not fit leaves all as they are.
- *
  */
 #include "blocked_nodes.h"
 #include "model_io.h"

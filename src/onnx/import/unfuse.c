@@ -7,7 +7,6 @@
  * So all that is known of these holds: which tilings there are, what they cost, how they run. The
  * runtime merges them again when it loads what is written. An activation that is not in the table
  * of node_writer.c leaves the node as it is.
- *
  */
 #include "node_writer.h"
 

@@ -9,7 +9,6 @@
  *
  * Weights and biases are constants of float32. A cache, a causal mask or one of more axes leave the
  * node as it is, which is cut along the batch (ops/access_transformers.c).
- *
  */
 #include "model_io.h"
 #include "node_writer.h"

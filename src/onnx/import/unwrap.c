@@ -7,7 +7,6 @@
  * Bodies that we wrote fit: their inputs and outputs are called as the node's, and no other name
  * is used twice but that of a constant which several have. One of somebody else that does not
  * fit is refused. Bodies are not looked into again.
- *
  */
 #include "import.h"
 

@@ -10,9 +10,6 @@
  *
  * A region keeps no name from one plan to the next, so two regions belong together when they
  * hold the same nodes, mostly.
- *
- *
- *
  */
 #include "compare.h"
 

@@ -6,7 +6,6 @@
  *   compare_tables.c  regions, nodes, figures of both targets, measured times, memories
  *   compare_markdown.c  the short form for comments on changes
  *   gate.c            limits on the figures of a report
- *
  */
 #ifndef OT_REPORT_COMPARE_COMPARE_H
 #define OT_REPORT_COMPARE_COMPARE_H

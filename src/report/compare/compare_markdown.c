@@ -3,7 +3,6 @@
  *
  * Names are strangers' texts: they stand in code spans, where nothing is read as markup, a link
  * or a mention.
- *
  */
 #include "compare.h"
 

@@ -8,9 +8,6 @@
  *   | cards: figures of the tiled models            |
  *   | regions side by side, nodes that changed ...  |
  *   +-----------------------------------------------+
- *
- *
- *
  */
 #include "compare.h"
 

@@ -8,9 +8,6 @@
  *                                                                                          before
  *
  * What is equal is said once; lists are bounded, and say how much they leave out.
- *
- *
- *
  */
 #include "compare.h"
 

@@ -12,9 +12,6 @@
  * that the page and its machine twin cannot disagree. Absent figures are negative (OT_ABSENT)
  * and left out by the writers. Nothing here depends on the clock but what `bench` measured:
  * reports of the same input are equal byte by byte.
- *
- *
- *
  */
 #ifndef OT_REPORT_FACTS_FACTS_H
 #define OT_REPORT_FACTS_FACTS_H

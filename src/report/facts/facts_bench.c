@@ -2,7 +2,6 @@
  *
  * Headline cards become the measured ones where there is a measurement (time, peak; on devices
  * their memory), the predicted bytes and MACs stay; regions and nodes get their times.
- *
  */
 #include "facts_build.h"
 

@@ -8,7 +8,6 @@
  *
  * Bytes are the planner's: a result in the place of an operand counts once, what belongs to the
  * caller (inputs) does not.
- *
  */
 #include "facts_build.h"
 

@@ -12,7 +12,6 @@
  * Both are planned by the same code with the same bounded effort (tiling/lower/graph_arena.c).
  * Graph inputs lie there from before the first step, outputs to after the last one. Values that
  * exist in tiles only are a part of their region's working set in the second map.
- *
  */
 #include "facts.h"
 

@@ -5,7 +5,6 @@
  *   4816896     "4816896"          whole numbers below 2^53 to the last digit: sizes and counts
  *   -0.0        "0"
  *   "a\x01\xff" "a" U+FFFD U+FFFD
- *
  */
 #include "facts_number.h"
 

@@ -5,7 +5,6 @@
  *
  * Nodes are those that run (weights and shape arithmetic are left out), in topological order;
  * every list refers to them by index.
- *
  */
 #include "tiling/lower/lowering.h"
 #include "facts_build.h"

@@ -3,7 +3,6 @@
  *
  * A candidate is told by its largest difference to the chosen one: time first, and then what
  * costs the time (recomputed halos, bytes moved, tiles), or what it holds.
- *
  */
 #include "facts_build.h"
 

@@ -12,9 +12,6 @@
  * So XML and JSON hold the same facts under the same names (JSON and CSV with '_' for '-'), and
  * what is read is what was written. Names carry the unit. reports/benefit.xsd describes them all
  * and is to be changed together with the tables.
- *
- *
- *
  */
 #ifndef OT_REPORT_FACTS_FACTS_TABLE_H
 #define OT_REPORT_FACTS_FACTS_TABLE_H

@@ -3,7 +3,6 @@
  *
  *   object: values of its fields, then its members and dims, then its lists, items of which are
  *   objects again
- *
  */
 #include "facts_table.h"
 

@@ -13,7 +13,6 @@
  * others one of six tints that mean nothing but "another buffer". What a box says is in its
  * tooltip, and inside it when it fits. Names come from strangers' files: they are cut, escaped,
  * and bytes that XML or a terminal would trip over become U+FFFD.
- *
  */
 #include "map_svg.h"
 

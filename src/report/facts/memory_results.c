@@ -5,7 +5,6 @@
  *
  *     scope  buffers  height  lower bound    gap  proved  capacity  mode   level  rollbacks  ...
  *     ub           9   12288        12288  0.0 %  yes       196608  reuse      2          0
- *
  */
 #include "memory_results.h"
 #include "facts_number.h"

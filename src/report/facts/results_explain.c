@@ -12,7 +12,6 @@
  *   Tiled ...
  *   In the way ...
  *   onnx-tile unet.onnx -o unet-tiled.onnx --goal memory
- *
  */
 #include "facts.h"
 #include "facts_number.h"

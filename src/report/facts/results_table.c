@@ -9,9 +9,6 @@
  *   r0         12  conv1 .. relu3  H/8         scan  1.9 MiB fits  12.1 ms -> 8.0 ms   4.1 ms ...
  *
  * Names come from strangers: control bytes are shown as '?', long names lose their middle.
- *
- *
- *
  */
 #include "facts.h"
 #include "facts_number.h"

@@ -26,9 +26,6 @@
  * Every number of the facts that a reader sees stands in <data value="...">: exact as the XML
  * report writes it (ot_fact_number), shown as people like it ("12.3 MiB"). Numbers in SVG
  * drawings stand in data-* attributes or <title> in the same manner, or are coordinates.
- *
- *
- *
  */
 #ifndef OT_REPORT_HTML_HTML_H
 #define OT_REPORT_HTML_HTML_H

@@ -5,7 +5,6 @@
  *       Softmax 11, TopK                          operators
  *       would be lifted by: ...
  *       > nodes                                   names, as many as the page has room for
- *
  */
 #include "html.h"
 

@@ -9,7 +9,6 @@
  * All three show the same candidates: the chosen one, those on the front, then by time, up to
  * what the page has room for. Shapes carry the meaning (star: chosen; square: on the front;
  * ring: larger than the fast memory), colours repeat it.
- *
  */
 #include "html_plot.h"
 

@@ -6,7 +6,6 @@
  *   before |#################:#########|  98.3 MiB
  *   after  |######           :         |  24.1 MiB
  *   - - lower bound 12 MiB
- *
  */
 #include "html.h"
 

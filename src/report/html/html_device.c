@@ -6,7 +6,6 @@
  *
  *   kernel        original: launches  time ----   bytes    tiled: launches  time --   bytes
  *   Conv, Relu    20                  4.1 ms      88 MiB   160              4.4 ms    91 MiB
- *
  */
 #include "html.h"
 

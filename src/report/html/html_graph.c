@@ -8,9 +8,6 @@
  * Nothing here needs a script: a closed region is a link to its open drawing (#graph-region-N,
  * inside of a <details>, which browsers open for a link into it) and from there to its tilings
  * (#region-N).
- *
- *
- *
  */
 #include "html_graph.h"
 

@@ -10,7 +10,6 @@
  * Boxes are <use> of a few shapes, which the legend holds, so that a node of a large graph takes
  * few bytes. Edges are grouped by their width; in terse pictures many share one <path>. Numbers
  * in labels stand in data-* attributes, or in the tooltip.
- *
  */
 #include "html_graph.h"
 

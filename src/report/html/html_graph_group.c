@@ -9,9 +9,6 @@
  * An edge inside of a level joins two untiled nodes, which then are in one group, or leads into
  * a region; an edge out of a region leads to a higher level. So no way leads back, and (level,
  * untiled before region) is a topological order.
- *
- *
- *
  */
 #include "html_graph.h"
 

@@ -6,7 +6,6 @@
  * A box without inputs sits right above its first reader, not at the top: constants and shape
  * computations stay near their use. Orders are found by a few sweeps down and up in which each
  * cell goes to the mean place of its neighbours.
- *
  */
 #include "html_layout.h"
 

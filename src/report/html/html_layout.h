@@ -13,9 +13,6 @@
  *               +---+
  *
  * Everything is near linear in boxes and edges; `work` counts the steps. Deterministic.
- *
- *
- *
  */
 #ifndef OT_REPORT_HTML_HTML_LAYOUT_H
 #define OT_REPORT_HTML_HTML_LAYOUT_H

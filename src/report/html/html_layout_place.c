@@ -14,7 +14,6 @@
  *              |   |    v
  *             [a]  |   [b]
  *              +---'             foot
- *
  */
 #include "html_layout.h"
 

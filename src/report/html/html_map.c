@@ -11,9 +11,6 @@
  * Each box has a tooltip with its name, size, place and life. Of very many boxes the smallest
  * share one shape without tooltips, and beyond that they are counted only. The largest buffers
  * stand in a table too.
- *
- *
- *
  */
 #include "html.h"
 

@@ -4,8 +4,6 @@
  *   ul.names   [conv1] [relu1] [conv2] ... and 37 more  what is shown of long lists is bounded: the
  *              page of a model with
  *   operators  Conv 4, Relu 4, Add, ...                  thousands of nodes must stay small
- *
- *
  */
 #include "html.h"
 

@@ -3,7 +3,6 @@
  * Ticks of bytes stand at multiples of powers of two (so that labels are "2 MiB", not "2.1
  * MiB"), of everything else at 1, 2, 5 times powers of ten; a logarithmic axis thins them out to
  * what fits.
- *
  */
 #include "html_plot.h"
 

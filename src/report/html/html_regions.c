@@ -6,7 +6,6 @@
  *
  * What a details element holds is bounded by how many regions there are, so that the page stays
  * small whatever the model is.
- *
  */
 #include "html.h"
 

@@ -13,7 +13,6 @@
  * Style and script are the two constants of the program, allowed by their hashes; the policy
  * forbids everything else: there is nothing to load, and markup that came from a model could do
  * nothing even if it got in.
- *
  */
 #include "html.h"
 

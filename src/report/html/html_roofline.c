@@ -8,7 +8,6 @@
  *        +----------------------- op/byte
  *
  * A table below has the same figures exactly.
- *
  */
 #include "html_plot.h"
 

@@ -4,7 +4,6 @@
  *   Target                    Environment            Activations in one memory
  *   cores            8        onnx-tile   0.1.0      planned        9.19 MiB
  *   slow memory  100 GB/s     threads     2          greedy by size ...
- *
  */
 #include "html.h"
 

@@ -11,7 +11,6 @@
  * Texts are cleaned here, at the last moment, so that no section can forget it: a character that
  * XML cannot hold, a control character, a mark that turns the line around and a byte that is no
  * UTF-8 become U+FFFD each.
- *
  */
 #include "html.h"
 

@@ -7,7 +7,6 @@
  * stay, new ones come at the end. Absent figures are empty cells. A text that a spreadsheet
  * would take for a formula (it begins with = + - @, a tab or a carriage return) gets an
  * apostrophe in front: names come from strangers' models.
- *
  */
 #include "report/facts/facts_table.h"
 

@@ -13,7 +13,6 @@
  *
  * Values of the report and items of its lists have a line each, so that the file diffs. Figures
  * that are absent are left out.
- *
  */
 #include "report/facts/facts_table.h"
 

@@ -8,7 +8,6 @@
  * the program, holds before a value is looked at. What the schema cannot say is checked behind
  * it: that nodes, barriers and refusals are numbered from 0, and that references stay inside the
  * lists.
- *
  */
 #include "report/facts/facts_table.h"
 

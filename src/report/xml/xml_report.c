@@ -12,7 +12,6 @@
  *      <candidates>...</candidates>
  *
  * Texts are cleaned of what XML cannot hold; libxml2 escapes the rest, line breaks included.
- *
  */
 #include "report/facts/facts_table.h"
 

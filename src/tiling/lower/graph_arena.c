@@ -15,9 +15,6 @@
  * The in-place figure merges a value with the input that its operator may overwrite (ot_op_over:
  * same size, and nobody reads it later), and takes a reshape as another name of what it reads. A
  * merged group lives from its first to its last use.
- *
- *
- *
  */
 #include "lowering.h"
 

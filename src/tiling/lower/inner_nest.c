@@ -21,9 +21,6 @@
  * outer ones. What they cost is what they move, rows rounded up to DMA granules, and a start for
  * each; so a block whose rows are whole granules is taken where it saves more than the blocks
  * that it makes more.
- *
- *
- *
  */
 #include "inner_nest.h"
 

@@ -15,7 +15,6 @@
  *
  * Larger blocks of maps read the picture less often, larger blocks of places the weights; what
  * costs least is taken.
- *
  */
 #include "inner_nest.h"
 

@@ -13,7 +13,6 @@
  *
  * Each says which axes of the output may be made in blocks, and what of the operands a block
  * needs: that is all that the second level knows of it. What is not known here is refused.
- *
  */
 #include "program_ops.h"
 

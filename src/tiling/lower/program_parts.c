@@ -5,7 +5,6 @@
  *
  *     tile t: y_tile = reduce_mean(x_tile); y_tile = muls(y_tile, 16/64); y_parts[t] <- y_tile
  *     then:   y_all = reduce_sum(y_parts, axis=0); y <- y_all
- *
  */
 #include "region_program.h"
 

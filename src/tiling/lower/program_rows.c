@@ -11,9 +11,6 @@
  * The buffer of rows holds what the step wants of those before it, the first of them in front;
  * of a loop's steps each finds as many. What readers want together is workspace that the planned
  * kernel does not count: a machine with line buffers reads both where they lie.
- *
- *
- *
  */
 #include "program_ops.h"
 #include "tiling/stream.h"

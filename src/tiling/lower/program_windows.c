@@ -2,7 +2,6 @@
  * is.
  *
  *   windows [0, 9) [7, 17) [15, 25) [23, 32)   runs {0}, {1, 2}, {3}: tile 1 + k reads from 8 k + 7
- *
  */
 #include "tiling/stream.h"
 #include "region_program.h"

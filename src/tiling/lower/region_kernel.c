@@ -42,7 +42,6 @@
  * Every buffer has the size of the largest tile. Windows are affine in the loop variables: they
  * hold for tiles away from the borders (there the text reads outside the tensor; the tile is
  * really cut off), and exactly when there are two tiles.
- *
  */
 #include "region_lowering.h"
 

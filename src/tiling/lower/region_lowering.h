@@ -1,6 +1,5 @@
 /* The lowering of a region to its planned kernel: what region_kernel.c (the nest) and
  * region_spans.c (sizes, windows) share. Private to memory/.
- *
  */
 #ifndef OT_TILING_LOWER_REGION_LOWERING_H
 #define OT_TILING_LOWER_REGION_LOWERING_H

@@ -13,7 +13,6 @@
  * what a plan that is too high means: nothing on a cache, another tile on a scratchpad. Its
  * effort is bounded by steps, fewer for larger kernels, so that the plan of a graph takes its
  * time from the number of nodes, not from how hard its regions are to pack.
- *
  */
 #include "lowering.h"
 #include "region_held.h"

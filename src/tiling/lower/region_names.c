@@ -9,7 +9,6 @@
  *   for.x                  _for.x
  *
  * Long names keep their end, which tells more than the beginning.
- *
  */
 #include "region_names.h"
 

@@ -20,9 +20,6 @@
  * (program_rows.c).
  *
  * Not lowered: operators that program_ops.c does not know. The caller is told why.
- *
- *
- *
  */
 #include "inner_nest.h"
 #include "tiling/forms.h"

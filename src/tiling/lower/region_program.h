@@ -6,7 +6,6 @@
  *                                                                             `-- memories of the
  *                                                                             cores: a nest of
  *                                                                             blocks, inner_nest.c
- *
  */
 #ifndef OT_TILING_LOWER_REGION_PROGRAM_H
 #define OT_TILING_LOWER_REGION_PROGRAM_H

@@ -5,7 +5,6 @@
  *
  * The affine form is that of a tile in the middle and its successor: it holds away from the
  * borders.
- *
  */
 #include "tiling/stream.h"
 #include "region_lowering.h"

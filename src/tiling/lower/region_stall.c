@@ -13,7 +13,6 @@
  *
  * A few tiles show the first wait and what each further tile adds. Multi-buffers take turns. How
  * long a statement takes is what its bytes, or its operations at the target's rates, take.
- *
  */
 #include "region_held.h"
 

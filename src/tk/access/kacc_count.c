@@ -8,7 +8,6 @@
  *   do; 132 bytes apart --> 32 banks: 1
  *   rows of 400 bytes, granules of 256      --> row 0: [0, 400) 2 granules, row 1: [400, 800) 3,
  *                                           ...; in one piece ceil(400 * n / 256)
- *
  */
 #include "kacc_internal.h"
 

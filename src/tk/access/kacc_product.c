@@ -11,8 +11,6 @@
  *                                       w: extents of y; strides 0, map, 0, 0; the same axes
  *
  * A window's places in the pads are not read. Maps of groups are walked as groups x maps of each.
- *
- *
  */
 #include "kacc_internal.h"
 

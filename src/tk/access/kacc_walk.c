@@ -9,9 +9,6 @@
  *   s = vector.reduce_sum(a, axis=1) s: 16x1    a: extent 16; stride 128; an axis of 32 that shifts
  *                                               by 4
  *   c = cube.matmul(a, b)            kacc_product.c
- *
- *
- *
  */
 #include "kacc_internal.h"
 

@@ -13,7 +13,6 @@
  * Lanes take the elements of a window or of an operation's result one after the other. Of
  * reductions, products, convolutions and pools each makes an element, and goes through what is
  * summed up in step with its neighbours.
- *
  */
 #ifndef OT_TK_ACCESS_KERNEL_ACCESS_H
 #define OT_TK_ACCESS_KERNEL_ACCESS_H

@@ -4,9 +4,6 @@
  *   memories of the plan, the smallest kinds first, while they fit  fast: the group's local arena
  *   the others, and gm                                              slow + group * part: one global
  *                                                                   arena
- *
- *
- *
  */
 #include "kgen_internal.h"
 

@@ -3,7 +3,6 @@
  *
  *   b = vector.exp(a)     {  pointers a0, out
  *                            loops { const float x = a0[..]; out[..] = exp(x); }  }
- *
  */
 #include "kgen_internal.h"
 

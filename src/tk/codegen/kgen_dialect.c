@@ -3,7 +3,6 @@
  *   element types of the text     f32 f64 i8 u8 i16 u16 i32 u32 i64 u64, which may lie where
  *                                 another type lay before; half; bf16 is
  *                                 an integer of 16 bits
- *
  */
 #include "kgen_internal.h"
 

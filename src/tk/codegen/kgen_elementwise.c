@@ -7,7 +7,6 @@
  * In expressions $c is the class that is computed in and $u its unsigned type. Where an integer
  * has no expression of its own, it is computed in double, cut, and wrapped around (32 bits) or
  * saturated (64).
- *
  */
 #include "kgen_internal.h"
 

@@ -2,7 +2,6 @@
  *
  *   value --kgen_place.c--> operand: address, strides --kgen_nest.c--> loops --kgen_compute.c,
  *   ...--> statements of C
- *
  */
 #ifndef OT_TK_CODEGEN_KGEN_INTERNAL_H
 #define OT_TK_CODEGEN_KGEN_INTERNAL_H

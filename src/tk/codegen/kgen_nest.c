@@ -4,9 +4,6 @@
  *                                                                            division
  *   rows of many columns      for (int c0 = 0; c0 < 16; c0++)
  *                                 for (int c1 = item; c1 < 200; c1 += ITEMS)
- *
- *
- *
  */
 #include "kgen_internal.h"
 

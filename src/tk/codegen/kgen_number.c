@@ -6,9 +6,6 @@
  *
  * Back from a class an element is rounded once: floats to nearest even; integers are cut towards
  * zero and saturate, NaN is 0.
- *
- *
- *
  */
 #include "kgen_internal.h"
 

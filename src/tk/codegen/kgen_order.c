@@ -10,9 +10,6 @@
  * head and at the end of every loop's body and branch. Statements keep the order of the text,
  * which streams and pipes leave to the machine: a barrier is never missing where they overlap in
  * memory.
- *
- *
- *
  */
 #include "kgen_internal.h"
 

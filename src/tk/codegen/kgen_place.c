@@ -7,9 +7,6 @@
  *
  * The bytes that an operand may touch in any iteration are known as well, for the order of
  * statements.
- *
- *
- *
  */
 #include "kgen_internal.h"
 

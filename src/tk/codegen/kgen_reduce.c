@@ -6,7 +6,6 @@
  *       for (int r1 = 0; r1 < 200; r1++) { const float x = a0[e * 200 + r1]; acc = acc + x; }
  *       out[e] = acc;
  *   }
- *
  */
 #include "kgen_internal.h"
 

@@ -8,7 +8,6 @@
  *
  * A copy falls away where the planner has put both in one place. Conditions are read by every
  * item: all go the same way.
- *
  */
 #include "kgen_internal.h"
 

@@ -6,7 +6,6 @@
  *
  * A transposed convolution looks from the output, too: i0 = (o0 + pad - k0 * dilation) / stride,
  * where that divides.
- *
  */
 #include "kgen_internal.h"
 

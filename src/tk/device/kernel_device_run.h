@@ -2,7 +2,6 @@
  * (device/).
  *
  *   program + inputs --> build, buffers, launch --> what the kernel wrote
- *
  */
 #ifndef OT_TK_DEVICE_KERNEL_DEVICE_RUN_H
 #define OT_TK_DEVICE_KERNEL_DEVICE_RUN_H

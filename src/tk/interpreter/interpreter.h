@@ -8,9 +8,6 @@
  *
  * It is hostile: what nobody wrote, what another buffer has overwritten, what two pipes touch
  * without an order between them, is an error that names the statements. Nothing is fast.
- *
- *
- *
  */
 #ifndef OT_TK_INTERPRETER_INTERPRETER_H
 #define OT_TK_INTERPRETER_INTERPRETER_H

@@ -4,7 +4,6 @@
  *     3x8     axes pair from the last one; an axis of 1, or none, stands for all places of the
  *             other
  *   4x3x8
- *
  */
 #include "krun_internal.h"
 

@@ -2,7 +2,6 @@
  *
  *   value --krun_place.c--> spans of bytes in a memory --krun_memory.c--> bytes --krun_number.c-->
  *   numbers --krun_ops.c--> numbers
- *
  */
 #ifndef OT_TK_INTERPRETER_KRUN_INTERNAL_H
 #define OT_TK_INTERPRETER_KRUN_INTERNAL_H

@@ -7,8 +7,6 @@
  *   writer   4  4  4  9        statement, for the message
  *
  * A param has its own memory, where it is enough to know what was written at all.
- *
- *
  */
 #include "krun_internal.h"
 

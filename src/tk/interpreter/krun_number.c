@@ -3,7 +3,6 @@
  *   type   bits of exponent, fraction  f16 0 11110 1111111111 = 65504, bf16 has the exponent of f32
  *
  * A double holds every value of every type up to 64-bit floats exactly, and integers up to 2^53.
- *
  */
 #include "krun_internal.h"
 

@@ -4,7 +4,6 @@
  *   output's type --> bytes
  *
  * The class is ot_tk_class_of's.
- *
  */
 #include "krun_internal.h"
 

@@ -13,7 +13,6 @@
  * Accesses that some agent does not know to be done are kept, one a statement and place.
  * Iterations of a parallel loop know nothing of each other: what two of them touch, one writing,
  * must be their own (allocated inside the loop).
- *
  */
 #include "krun_internal.h"
 

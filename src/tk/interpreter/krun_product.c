@@ -8,7 +8,6 @@
  *                              (before all axes, then after), group
  *   conv_transpose(x, w [, bias])   w: C x M/group x kernel; pad crops what was painted, extra:
  *                                   rows behind it that hold the bias alone
- *
  */
 #include "krun_internal.h"
 

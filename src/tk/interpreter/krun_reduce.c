@@ -4,8 +4,6 @@
  *                          reduces several; -1 is the last
  *
  * Sums grow element by element in the class of the operation: in f32 for f16, bf16 and f32.
- *
- *
  */
 #include "krun_internal.h"
 

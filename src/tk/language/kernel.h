@@ -52,9 +52,6 @@
  * from its definition to the end of the block that it stands in. What is written may also be a
  * carried value or a result. Views of params are params. Texts: at most 64 MiB, 2^20 statements
  * and 2^20 values.
- *
- *
- *
  */
 #ifndef OT_TK_LANGUAGE_KERNEL_H
 #define OT_TK_LANGUAGE_KERNEL_H

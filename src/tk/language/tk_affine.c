@@ -3,7 +3,6 @@
  * They are the bounds of windows and subviews. Each variable stands in one term, with a
  * coefficient that is not 0, so that two expressions are equal when their constants and terms
  * are. All arithmetic is checked: the numbers are a stranger's.
- *
  */
 #include "tk_internal.h"
 

@@ -9,8 +9,6 @@
  * Nothing is judged here but memory: a wrong index or size is stored as it came (a number of
  * dims no further than there is room), and ot_kernel_verify finds it. A builder's statements get
  * the line and column that they have when they are printed.
- *
- *
  */
 #include "tk_internal.h"
 

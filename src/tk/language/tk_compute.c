@@ -3,7 +3,6 @@
  *
  *   y = vector.Reduce_Sum(x, axis=1)     key "reducesum", setting axis, computed in f32 when x or y
  *                                        is f16
- *
  */
 #include "kernel.h"
 

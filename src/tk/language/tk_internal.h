@@ -4,7 +4,6 @@
  *   text --tk_lex--> tokens --tk_parse, tk_parse_parts--> tk_build --> ot_kernel --tk_verify--> a
  *   kernel to rely on
  *                                     code (ot_kb_...) -----^              \--tk_print--> text
- *
  */
 #ifndef OT_TK_LANGUAGE_TK_INTERNAL_H
 #define OT_TK_LANGUAGE_TK_INTERNAL_H

@@ -8,7 +8,6 @@
  * expression; a dot is one, so `vector.conv` is one token. Ends of lines are blanks like any
  * other. The text is any bytes from a stranger: every read is bounded by the length, and after
  * the first failure there are TK_BAD tokens only, so that callers end without special care.
- *
  */
 #include "tk_internal.h"
 

@@ -12,9 +12,6 @@
  * use up the stack. Results and carried names are new values; their types follow from the inits
  * and, for `if`, from what is yielded first. All rules beyond syntax and the meaning of names
  * are checked at the end by ot_kernel_verify, on the whole kernel.
- *
- *
- *
  */
 #include "tk_internal.h"
 

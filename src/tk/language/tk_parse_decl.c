@@ -13,7 +13,6 @@
  *   block { ... }                          what is allocated inside is freed at its end
  *
  * The words are none of the language's: in front of '=' and ',' they are a buffer's name.
- *
  */
 #include "tk_internal.h"
 

@@ -5,7 +5,6 @@
  *
  * Only syntax and the meaning of names are judged here; whether sizes, counts and types make
  * sense is the verifier's business.
- *
  */
 #include "tk_internal.h"
 

@@ -3,7 +3,6 @@
  * Reading the text and printing it again gives the same bytes.
  *
  * requires a kernel that ot_kernel_verify accepts.
- *
  */
 #include "tk_internal.h"
 

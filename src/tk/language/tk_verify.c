@@ -14,7 +14,6 @@
  *
  * Rules of single values and of windows are in tk_verify_value.c. Linear in the kernel (times
  * the nesting for frees).
- *
  */
 #include "tk_internal.h"
 

@@ -8,7 +8,6 @@
  *              that took it; touched by matrix operations and copies only
  *
  * Statements are taken in the order of the text. A message ends with the rule's name in brackets.
- *
  */
 #include "tk_internal.h"
 

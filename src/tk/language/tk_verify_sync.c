@@ -3,7 +3,6 @@
  *
  * A message ends with the rule's name in brackets; docs/kernels/language.md has a table of them,
  * with a kernel that breaks each.
- *
  */
 #include "tk_internal.h"
 

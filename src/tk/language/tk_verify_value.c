@@ -5,7 +5,6 @@
  * them. A subview lies inside its base.
  *
  *     x: 64 rows    -1 |..[======]....................| 64   load a <- x[16*i-1:16*i+17]  extent 18
- *
  */
 #include "tk_internal.h"
 

@@ -11,9 +11,6 @@
  * The subset that is read is listed in docs/kernels/mlir.md; what is outside of it is an error
  * with line and column. Functions are read and planned one by one. Nothing of the text changes
  * but what is planned.
- *
- *
- *
  */
 #ifndef OT_TK_MLIR_MLIR_H
 #define OT_TK_MLIR_MLIR_H

@@ -13,9 +13,6 @@
  * An argument is an address: it may be any buffer that a branch passes. Who reads it reads all
  * of them, who writes it writes a part of each. What may be passed is found by reading the body
  * again until nothing new comes.
- *
- *
- *
  */
 #include "mlir_internal.h"
 

@@ -3,9 +3,6 @@
  *
  *   func.call @f(%a, %b) {...} : (T, U) -> ()     reads all of a and b, writes parts of them
  *   %s = arith.select %c, %a, %b : T              a or b
- *
- *
- *
  */
 #include "mlir_internal.h"
 

@@ -12,9 +12,6 @@
  *
  * Scalars that are carried take no memory: they are names. Of a while loop's condition only what
  * it carries may be passed on.
- *
- *
- *
  */
 #include "mlir_internal.h"
 

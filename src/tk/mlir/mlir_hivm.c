@@ -6,9 +6,6 @@
  *
  * The pipe follows from the operation, and with it what may share memory. A product adds to its
  * output unless it says that it begins: the first i1 among its inputs is `true`.
- *
- *
- *
  */
 #include "mlir_internal.h"
 

@@ -2,7 +2,6 @@
  *
  *   text --mlir_lex--> tokens --mlir_parse (module, function), mlir_stmt (statements), mlir_flow
  *   (scf), mlir_hivm--> ot_kernel + casts
- *
  */
 #ifndef OT_TK_MLIR_MLIR_INTERNAL_H
 #define OT_TK_MLIR_MLIR_INTERNAL_H

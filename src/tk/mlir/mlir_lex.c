@@ -8,9 +8,6 @@
  * Bare words take their dots: `memref.alloc` is one. Ends of lines mean nothing. The text is any
  * bytes from a stranger: every read is bounded by the length, and after the first failure there
  * are ML_BAD tokens only.
- *
- *
- *
  */
 #include "mlir_internal.h"
 

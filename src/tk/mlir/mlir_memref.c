@@ -4,9 +4,6 @@
  *   hivm.hir.pointer_cast(%c0)                  a buffer at a given place
  *   memref.cast, collapse_shape, expand_shape   another name
  *   memref.subview, view, reinterpret_cast      a part
- *
- *
- *
  */
 #include "mlir_internal.h"
 

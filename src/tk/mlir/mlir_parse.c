@@ -6,9 +6,6 @@
  *     func.func @kernel(%x: memref<16xf16, #hivm.address_space<gm>>) attributes {...} { statements
  *     }  the one that is planned
  *   }
- *
- *
- *
  */
 #include "mlir_internal.h"
 

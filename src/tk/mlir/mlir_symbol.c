@@ -3,9 +3,6 @@
  *   %alloc_0 -> symbol {value 3} -> kernel value "alloc_0"  %0 -> "_0"  a name that comes again in
  *                                                                       another block ->
  *                                                                       "alloc_0$2"
- *
- *
- *
  */
 #include "mlir_internal.h"
 

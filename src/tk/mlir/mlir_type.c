@@ -6,9 +6,6 @@
  *   index, i32, f16                                                 scalars
  *   !llvm.ptr, (i32) -> i32, tensor<4xf32>                          other: only the function may
  *                                                                   have them
- *
- *
- *
  */
 #include "mlir_internal.h"
 

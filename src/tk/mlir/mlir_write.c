@@ -7,9 +7,6 @@
  *            : memref<16xf16, ...>
  *   + annotation.mark %a {hivm.multi_buffer = 2 : i32} where the planner has doubled it
  *            : memref<16xf16, ...>
- *
- *
- *
  */
 #include "mlir_internal.h"
 

@@ -14,7 +14,6 @@
  * of each block that is open. The back edges of the loops around a transfer are left out of the
  * points after which a buffer holds a value: a slot that is still being read when the next
  * iteration begins is no value that the next iteration finds.
- *
  */
 #include "lifetime_internal.h"
 

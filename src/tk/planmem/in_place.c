@@ -8,7 +8,6 @@
  * Reductions, broadcasts, transposes, gathers, convolutions, pooling, matrix products,
  * concatenation read an input after they have written elsewhere, so they have no such inputs,
  * and neither has what it does not know.
- *
  */
 #include "lifetime_internal.h"
 

@@ -14,9 +14,6 @@
  *   y <- b    4 a b
  *   ...       5 a
  *   c = h(a)  6 a c
- *
- *
- *
  */
 #include "lifetime_internal.h"
 

@@ -18,9 +18,6 @@
  * `way` is a temporary: all yielded values are read before any carried one is written, so that
  * `yield (v, u)` swaps. Most copies are gone in the end, because merge.c gives both sides one
  * storage.
- *
- *
- *
  */
 #ifndef OT_TK_PLANMEM_LIFETIME_INTERNAL_H
 #define OT_TK_PLANMEM_LIFETIME_INTERNAL_H

@@ -19,7 +19,6 @@
  * The result are spans: of points, after which the variable is live (merge.c asks those), and of
  * statements, at which it is live or accessed, where a value alive around a back edge counts for
  * the whole loop (plans ask those).
- *
  */
 #include "lifetime_internal.h"
 

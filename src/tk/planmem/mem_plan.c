@@ -10,7 +10,6 @@
  *
  * Sequential comes first because sharing costs: what shares memory waits for each other. A scope
  * that does not fit is an overflow (overflow.c).
- *
  */
 #include "planmem_internal.h"
 

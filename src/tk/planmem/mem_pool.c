@@ -7,7 +7,6 @@
  *   P  [ a a | b   ]  <- block by block      ub  [ x | P P P P | y ]
  *
  * And the checks of planned addresses.
- *
  */
 #include "planmem_internal.h"
 

@@ -11,9 +11,6 @@
  * The fast memory takes half of its capacity at the most for one buffer, all slots together: a
  * tile is never alone. Used once means written once and read once, both outside of loops: such a
  * value gains nothing by being near.
- *
- *
- *
  */
 #include "planmem.h"
 

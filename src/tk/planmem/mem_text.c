@@ -11,7 +11,6 @@
  *                                        does
  *   size n <= 4096                       planned at the bound; a given value changes shapes and
  *                                        loops, not places
- *
  */
 #include "planmem.h"
 

@@ -13,9 +13,6 @@
  * as in the coalescing of register allocators. Classes are merged greedily: copies first, those
  * in the deepest loops before the others, then in place, in the order of statements and of
  * inputs.
- *
- *
- *
  */
 #include "lifetime_internal.h"
 

@@ -8,8 +8,6 @@
  *   everything would fit, but the places do  what is left when no buffer can be dropped without the
  *                                            rest fitting:
  *   not, or no plan was found                by bounded deletion, with the planners that failed
- *
- *
  */
 #include "planmem_internal.h"
 

@@ -15,7 +15,6 @@
  * tells what capacity would be needed, or is a plan.
  *
  * Fixed offsets are in the outline from the start. Dead buffers hold nothing and get offset 0.
- *
  */
 #include "planmem_internal.h"
 

@@ -2,7 +2,6 @@
  *
  *   kernel --lifetime.c--> buffers with live spans --mem_plan.c--> each scope: sequential,
  *   PlanMemory (seed 002), or the packing search
- *
  */
 #ifndef OT_TK_PLANMEM_PLANMEM_H
 #define OT_TK_PLANMEM_PLANMEM_H

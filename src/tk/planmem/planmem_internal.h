@@ -10,9 +10,6 @@
  *          |  +----+  |    C    |        because they are alive together or the level forbids it
  *          |  | A0 |  +---------+        a gap is the room between two obstacles
  *          +--+----+--+---------+--> statements
- *
- *
- *
  */
 #ifndef OT_TK_PLANMEM_PLANMEM_INTERNAL_H
 #define OT_TK_PLANMEM_PLANMEM_INTERNAL_H

@@ -14,7 +14,6 @@
  * of its loop, or with as many slots as one of them; a multi-buffer may also take the place of
  * an earlier single buffer of its loop, which then gets the missing slots. The way that ends
  * lowest is taken, on ties the one with fewer slots.
- *
  */
 #include "planmem_internal.h"
 

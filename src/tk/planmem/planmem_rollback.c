@@ -11,9 +11,6 @@
  * Only buffers alive together with E can be in its way; others are undone on the way, since a
  * plan is a sequence of choices. A remembered plan is never made again in the attempt, so every
  * rollback leads to a new one and there are finitely many; their number is bounded besides.
- *
- *
- *
  */
 #include "planmem_internal.h"
 

@@ -19,8 +19,6 @@
  * each. A buffer of an inner loop passes through all its turns while one slot of the outer
  * loop's buffer lasts: they do not share at level 1. A buffer of an outer or of another loop is
  * done when the turns start: no rule.
- *
- *
  */
 #include "planmem_internal.h"
 

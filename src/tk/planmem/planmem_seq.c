@@ -2,8 +2,6 @@
  *
  *   | A0 | A1 | B ... |// fixed F //| C |  slots follow each other, aligned; those with fixed
  *                                          offsets are gone around
- *
- *
  */
 #include "planmem_internal.h"
 

@@ -15,9 +15,6 @@
  *
  * Views are accesses of their root. A write by way of a view that is smaller than the root
  * writes a part.
- *
- *
- *
  */
 #include "lifetime_internal.h"
 

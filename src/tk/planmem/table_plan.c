@@ -9,9 +9,6 @@
  * Too small: either no plan can exist, and a few buffers show it (one that is larger than the
  * memory, one that is fixed beyond its end, or those alive at one time), or none was found, and
  * the best height is told.
- *
- *
- *
  */
 #include "planmem.h"
 

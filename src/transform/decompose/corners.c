@@ -12,7 +12,6 @@
  * 512 x 512; tf_crop_and_resize, 54.3, and ONNX Runtime alone has it). Weights are computed as
  * runtimes compute them, so that what differs is the order in which four products are added: an
  * NMSE of 5e-15. Nearest neighbours are the same to the bit.
- *
  */
 #include "decompose_internal.h"
 

@@ -3,7 +3,6 @@
  *
  * The nodes that these were stay in the graph, dead: settling brings them back as they were
  * read, and a part of the model that is not tiled is written as it was.
- *
  */
 #include "decompose_internal.h"
 

@@ -27,7 +27,6 @@
  *   lp_norm.c        LpNormalization along an axis of maps: its norm in parts
  *   corners.c        Resize with align_corners: interpolation by constants
  *   decompose_nodes.c    writing nodes and constants
- *
  */
 #ifndef OT_TRANSFORM_DECOMPOSE_DECOMPOSE_H
 #define OT_TRANSFORM_DECOMPOSE_DECOMPOSE_H

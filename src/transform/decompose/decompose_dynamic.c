@@ -8,9 +8,6 @@
  * At one size many graphs look like a normalisation. It is one at all sizes where the channels
  * are fixed, the groups are a constant of the Reshape in front, and the one behind goes back to
  * the shape of x by asking x itself.
- *
- *
- *
  */
 #include "decompose_internal.h"
 

@@ -8,9 +8,6 @@
  *   MeanVarianceNormalization of one sample, over maps, or channels and maps
  *   LayerNormalization over the last axes from 1 or 2 on  its scale and bias, a number for each
  *                                                         element, stay what they are
- *
- *
- *
  */
 #include "decompose_internal.h"
 

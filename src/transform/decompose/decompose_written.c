@@ -9,8 +9,6 @@
  *
  * E[x^2] - E[x]^2 is none of these: in float32 its first digits cancel, and what a model gives
  * with it is not what exact moments give (ops/cancel.c).
- *
- *
  */
 #include "decompose_internal.h"
 

@@ -5,7 +5,6 @@
  * The reduction has parts (ops/access_sum.c). Where all of a lane is zero, so is the result: it
  * is divided by one there, and by the norm itself everywhere else. Along channels nothing is to
  * be gained: maps can be cut as they are.
- *
  */
 #include "decompose_internal.h"
 

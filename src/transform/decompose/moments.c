@@ -14,7 +14,6 @@
  *     x [N, C, H, W] --ReduceMean over W--> [N, C, H, 1] --ReduceMean over H--> m [N, C, 1, 1]
  *     x - m --ReduceSumSquare over W--> [N, C, H, 1] --ReduceMean over H--> [N, C, 1, 1] --Div W-->
  *     v
- *
  */
 #include "decompose_internal.h"
 

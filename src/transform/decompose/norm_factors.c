@@ -11,9 +11,6 @@
  *
  * All channels of a group have as many elements: the group's mean is the mean of their means,
  * and its variance the mean of their variances and of the squares of (channel's mean - mean).
- *
- *
- *
  */
 #include "decompose_internal.h"
 

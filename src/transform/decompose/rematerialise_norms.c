@@ -15,9 +15,6 @@
  *
  * Both compute the same numbers: nothing but time is lost. What pays is scored like every other
  * plan (stage select/).
- *
- *
- *
  */
 #include "decompose_internal.h"
 

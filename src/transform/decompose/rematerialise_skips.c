@@ -10,9 +10,6 @@
  * In tiles, neither s nor s' is ever whole. Both are the same numbers: nothing but time is lost.
  * What pays is scored like every other plan (stage select/); a copy of which no region takes a
  * part is taken back.
- *
- *
- *
  */
 #include "decompose_internal.h"
 

@@ -7,7 +7,6 @@
  * Both reductions have parts (ops/access_sum.c): largest of the tiles' largest, sum of the
  * tiles' sums. Exp is computed twice and stored at most once. Other Softmaxes stay: those over
  * channels or keys can be cut along the pixels or queries that they are made for.
- *
  */
 #include "decompose_internal.h"
 

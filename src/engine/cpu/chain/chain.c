@@ -9,7 +9,6 @@
  *
  * Every output is a result of its own: an output that is an input, a constant or another output
  * is copied by a step.
- *
  */
 #include "chain_build.h"
 

@@ -13,7 +13,6 @@
  *
  * A chain knows nothing of layouts: dims and strides are those of the memory as it lies (a
  * channel-blocked array is one of five dims), broadcast operands have stride 0.
- *
  */
 #ifndef OT_ENGINE_CPU_CHAIN_CHAIN_H
 #define OT_ENGINE_CPU_CHAIN_CHAIN_H

@@ -6,8 +6,6 @@
  *
  * Scale and zero point are one number each for the block. Elements are what quantize.c computes,
  * bit by bit.
- *
- *
  */
 #include "chain_ops.h"
 

@@ -21,7 +21,6 @@
  *
  * Files that include this allow contraction to multiply-add (OT_CHAIN_CONTRACT); nothing relies
  * on it.
- *
  */
 #ifndef OT_ENGINE_CPU_CHAIN_CHAIN_MATH_H
 #define OT_ENGINE_CPU_CHAIN_CHAIN_MATH_H

@@ -10,9 +10,6 @@
  *                                 likewise
  *
  * What is taken: fusion/chain_rule.h; whatever that says has its instructions here.
- *
- *
- *
  */
 #include "chain_build.h"
 

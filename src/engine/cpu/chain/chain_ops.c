@@ -8,7 +8,6 @@
  * One function holds all instructions of a shape, a loop for each. Result and operands may be
  * the same block, hence `omp simd`: iterations do not depend on one another. What the loops
  * leave to the C library (pow, fmod) is in `slow`.
- *
  */
 #include "chain_ops.h"
 #include "chain_math.h"

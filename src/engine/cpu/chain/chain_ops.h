@@ -6,7 +6,6 @@
  * Values are float, masks: uint8_t, 0 or 1 (arrays of the caller may hold others: not 0 is
  * true), or quantized: uint8_t, int8_t. Of 16 bits are only what is read of arrays, before it is
  * widened, and what is written to them.
- *
  */
 #ifndef OT_ENGINE_CPU_CHAIN_CHAIN_OPS_H
 #define OT_ENGINE_CPU_CHAIN_CHAIN_OPS_H

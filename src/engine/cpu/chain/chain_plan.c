@@ -17,8 +17,6 @@
  *
  * Short cols make blocks of many rows; long ones blocks of one row, whose rows are an outer dim
  * then.
- *
- *
  */
 #include "chain_plan.h"
 

@@ -7,9 +7,6 @@
  *   steps         --> setup (once for each run over rows x cols) and body (once a block)
  *
  * Private to chain_plan.c and chain_run.c.
- *
- *
- *
  */
 #ifndef OT_ENGINE_CPU_CHAIN_CHAIN_PLAN_H
 #define OT_ENGINE_CPU_CHAIN_CHAIN_PLAN_H

@@ -3,7 +3,6 @@
  * Sine and cosine are reduced to a quarter of the circle exactly enough up to CM_ANGLE_MAX; a
  * block that holds a larger angle (or what is no number) is gone through again, and the C
  * library computes those elements.
- *
  */
 #include "chain_math.h"
 #include "chain_ops.h"

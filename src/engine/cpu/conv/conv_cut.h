@@ -11,9 +11,6 @@
  * Primitives are made for one thread instead, and parts are chosen so that what they write lies
  * in one piece, since oneDNN's kernels take dense arrays only. Rows of several blocks of input
  * channels do not: they are copied before.
- *
- *
- *
  */
 #ifndef OT_ENGINE_CPU_CONV_CONV_CUT_H
 #define OT_ENGINE_CPU_CONV_CONV_CUT_H

@@ -14,7 +14,6 @@
  * channels from blocks), on the pads and on what follows. Where there are none the node is not
  * fused: fast_deconv.c has it. oneDNN's own deconvolution takes the way of the gradient and is
  * ten times slower where the stride is 2.
- *
  */
 #include "engine/cpu/move/box.h"
 #include "conv.h"

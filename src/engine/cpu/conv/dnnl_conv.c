@@ -10,7 +10,6 @@
  * folded normalisation), packed as the primitive likes, and kept for all schedules of the
  * session. Primitives are made for one thread; threads share out parts (conv_cut.h), which read
  * their part of the weights where it lies in the whole.
- *
  */
 #include "conv_cut.h"
 #include "engine/core/dnnl_util.h"

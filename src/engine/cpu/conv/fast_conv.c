@@ -7,7 +7,6 @@
  * Threads take pieces of positions. A kernel of one element, without steps and pads, reads x as
  * it is. Numbers of 16 bits are converted to float32 on the way in, and back; sums are float32.
  * Relu and MaxPool of float16 are here, too.
- *
  */
 #include "fast_conv.h"
 

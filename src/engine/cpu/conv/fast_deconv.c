@@ -8,7 +8,6 @@
  *     phases --bias, interleaved--> y
  *
  * float32, one or two spatial axes; the rest goes to the reference. Threads take rows.
- *
  */
 #include "fast_conv.h"
 

@@ -11,9 +11,6 @@
  * Elements are vectors of `lanes` channels in blocked arrays, single numbers in plain ones. Sums
  * of many rows are taken by pieces, and a row of which all is one window is folded in halves, so
  * that rounding errors do not add up. A largest element is NaN when all are.
- *
- *
- *
  */
 #include "conv.h"
 #include "engine/core/half.h"

@@ -12,7 +12,6 @@
  * computed and dropped. A strip is as long as the caches like it, so widening costs next to
  * nothing, and no float32 array of full size exists. Sums, bias and what follows are float32;
  * the result is rounded once.
- *
  */
 #include "conv.h"
 #include "engine/core/half.h"

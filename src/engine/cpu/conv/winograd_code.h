@@ -16,9 +16,6 @@
  *     d0 d1 d2 d3 d4 d5 | d4 d5 ...                     m00..m05       s00..s05      y00..y03
  *     each column --B'--> 6 numbers, in `columns`          ...   -A'->    ...   -A->   ...
  *     each tile: 6 rows of these --B--> V               m50..m55       s30..s35      y30..y33
- *
- *
- *
  */
 #include "winograd_lanes.h"
 

@@ -11,7 +11,6 @@
  * Positions lie an odd number of cache lines apart: the 36 places that one tile is written to
  * would share a set otherwise. winograd_code.h is the code, compiled once for each instruction
  * set with other widths and other intrinsics.
- *
  */
 #ifndef OT_ENGINE_CPU_CONV_WINOGRAD_LANES_H
 #define OT_ENGINE_CPU_CONV_WINOGRAD_LANES_H

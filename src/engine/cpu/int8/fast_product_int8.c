@@ -10,9 +10,6 @@
  *
  * Integer results are those of the references, bit by bit. What is unusual goes to the
  * reference, where there is one.
- *
- *
- *
  */
 #include "int8_product.h"
 

@@ -15,7 +15,6 @@
  *
  * B stays bytes in memory, which is what products of few rows wait for; making a part int16
  * costs as much as two rows.
- *
  */
 #include "int8_gemm.h"
 

@@ -12,7 +12,6 @@
  * Nothing saturates: zero points are subtracted from 16-bit numbers, a pair of products fits in
  * 32 bits, and up to OT_I8_K_MAX products do. All functions run on the calling thread, allocate
  * nothing and cannot fail; callers share out rows, or panels.
- *
  */
 #ifndef OT_ENGINE_CPU_INT8_INT8_GEMM_H
 #define OT_ENGINE_CPU_INT8_INT8_GEMM_H

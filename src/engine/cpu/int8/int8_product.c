@@ -7,7 +7,6 @@
  *     fewer                           a block is widened once, then each thread takes some panels
  *
  *   many B                   each thread takes items, and packs B of each
- *
  */
 #include "int8_product.h"
 

@@ -1,7 +1,6 @@
 /* Products of 8-bit matrices, and batches of them, as kernels and fused steps run them: shared
  * out over threads, packed when they have to be. What becomes of the sums is said by job.out
  * (int8_gemm.h), whose arrays are those of one matrix.
- *
  */
 #ifndef OT_ENGINE_CPU_INT8_INT8_PRODUCT_H
 #define OT_ENGINE_CPU_INT8_INT8_PRODUCT_H

@@ -12,9 +12,6 @@
  * A kernel of one element reads its lines where they lie. Threads take blocks; where blocks are
  * few, maps are split, too. Weights of a group stay widened while a thread goes from block to
  * block, if they are few enough.
- *
- *
- *
  */
 #include "qconv.h"
 

@@ -5,7 +5,6 @@
  *
  * One axis of space is two, the first of length 1. Nothing is packed beforehand: weights are
  * read as the model has them. Elements outside of x are x_zero.
- *
  */
 #ifndef OT_ENGINE_CPU_INT8_QCONV_H
 #define OT_ENGINE_CPU_INT8_QCONV_H

@@ -12,9 +12,6 @@
  *   sums [ . . . . . - . . . . . - ] = bias + w00 * run + w01 * run + ...
  *
  * Zero points come off at the end: sum (x - zx)(w - zw) = sum x (w - zw) - zx * sum (w - zw).
- *
- *
- *
  */
 #include "qconv.h"
 

@@ -8,7 +8,6 @@
  *                                                                            window
  *
  * Lines hold bytes turned to unsigned, or int32 sums less their zero points.
- *
  */
 #include "qpool.h"
 

@@ -7,7 +7,6 @@
  *   average    int32 sums, exact; sum * factor / count is rounded once, and once more to an integer
  *
  * Elements outside of x count for nothing, or (`counts_pads`) as zeros.
- *
  */
 #ifndef OT_ENGINE_CPU_INT8_QPOOL_H
 #define OT_ENGINE_CPU_INT8_QPOOL_H

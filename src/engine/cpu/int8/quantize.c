@@ -7,7 +7,6 @@
  *
  * Elements are what the references compute, bit by bit: the same division in float, rounded to
  * even. Scales by block, other types and wider arithmetic are left to the references.
- *
  */
 #include "int8_product.h"
 

@@ -10,9 +10,6 @@
  *                                           a turn
  *                           src  N HW C
  *   Concat along C          one run a batch
- *
- *
- *
  */
 #include "box.h"
 

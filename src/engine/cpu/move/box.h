@@ -3,7 +3,6 @@
  *
  *   dst[i0,i1,...] = src[i0,i1,...]     each side with strides of its own, 0 in src repeats,
  *                                       negative runs backwards
- *
  */
 #ifndef OT_ENGINE_CPU_MOVE_BOX_H
 #define OT_ENGINE_CPU_MOVE_BOX_H

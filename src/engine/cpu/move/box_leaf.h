@@ -9,9 +9,6 @@
  *                  p1: 4 5 6 7             q1: 1 5 9  two or three rows are woven
  *                  p2: 8 9 a b             q2: 2 6 a
  *   lines  anything else, one element at a time
- *
- *
- *
  */
 #ifndef OT_ENGINE_CPU_MOVE_BOX_LEAF_H
 #define OT_ENGINE_CPU_MOVE_BOX_LEAF_H

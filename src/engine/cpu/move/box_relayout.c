@@ -6,7 +6,6 @@
  * Channels go in groups as long as the shorter block. Whole groups are boxes with one dim more,
  * that of the channels in a group, and so squares of 8 channels x 8 pixels turn through
  * registers. What is left of the last group is packed with zeros.
- *
  */
 #include "box.h"
 

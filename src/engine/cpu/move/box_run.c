@@ -2,7 +2,6 @@
  *
  * A row of at most 128 bytes is copied by two, four or eight loads and stores of which the last
  * ones reach back over the first: no loop, no call. Longer rows are memcpy's business.
- *
  */
 #include "box_leaf.h"
 

@@ -13,9 +13,6 @@
  * Order: patches that fit into half a second-level cache. In a patch the side whose rows lie
  * farther apart is swept along its rows, so that its cache lines are done with when they leave
  * (rows far apart fall into one set of the cache).
- *
- *
- *
  */
 #include "box_leaf.h"
 

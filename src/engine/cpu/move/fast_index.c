@@ -2,7 +2,6 @@
  * all; then pieces are copied by a loop for their size.
  *
  *   index  2 -1 0   --check-->   offsets  2*b (n-1)*b 0   --copy-->   y = x[2] x[n-1] x[0]
- *
  */
 #include "fast_move.h"
 

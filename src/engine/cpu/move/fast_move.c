@@ -1,6 +1,5 @@
 /* Transpose, Slice, Split, Concat, Expand, Tile, DepthToSpace, SpaceToDepth: each is one box or
  * a few (box.h), with strides as in ref_move_box.c. The family's table is at the end.
- *
  */
 #include "fast_move.h"
 

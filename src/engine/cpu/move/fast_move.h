@@ -3,7 +3,6 @@
  * They compute what the reference kernels of ref_move*.c, ref_window_resize.c and ref_math*.c
  * do, on dense arrays. A kernel looks at its operands first; whatever is unusual (or wrong: one
  * place has the messages) it leaves to the reference kernel before it has made an output.
- *
  */
 #ifndef OT_ENGINE_CPU_MOVE_FAST_MOVE_H
 #define OT_ENGINE_CPU_MOVE_FAST_MOVE_H

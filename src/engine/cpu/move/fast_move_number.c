@@ -4,7 +4,6 @@
  *   Cast    one loop for each pair of types; float16 by way of float32, some hundred elements at a
  *           time
  *   others  rows of the broadcast operands (ot_rm_walk), one loop for each type and operator
- *
  */
 #include "fast_move.h"
 

@@ -5,7 +5,6 @@
  *   . . x x x .      a a x x x a      a a x x x a       what a border holds is a constant,
  *   . . x x x .  ->  a a x x x a  ->  a a x x x a       or a row of what is there already
  *   . . . . . .      . . . . . .      b b b b b b
- *
  */
 #include "fast_move.h"
 

@@ -7,7 +7,6 @@
  *
  * What is dense after the last axis that changes (the channels of a block, those of NHWC) moves
  * as one piece.
- *
  */
 #ifndef OT_ENGINE_CPU_MOVE_FAST_RESIZE_H
 #define OT_ENGINE_CPU_MOVE_FAST_RESIZE_H

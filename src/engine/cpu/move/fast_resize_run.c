@@ -5,7 +5,6 @@
  *             source
  *             else: input rows blended into one (scratch), then its elements blended along `last`
  *   piece     what is dense after `last`: 1 element in NCHW, chan_block, or the channels of NHWC
- *
  */
 #include "fast_resize.h"
 

@@ -11,9 +11,6 @@
  *           scores = scale * K Q' + mask        micro kernel: six keys and 16 queries in registers
  *           largest, factor of what there is, exp, sums
  *           Y' = Y' * factor + V' scores        the same with six columns of V
- *
- *
- *
  */
 #include "attention.h"
 

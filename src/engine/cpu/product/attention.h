@@ -13,7 +13,6 @@
  * same operations wherever its block begins, so results depend neither on blocks nor on threads.
  * Softmax is ONNX's: a query whose scores are all minus infinity, or one of which is plus
  * infinity or NaN, becomes NaN (blind_zero says otherwise of the former).
- *
  */
 #ifndef OT_ENGINE_CPU_PRODUCT_ATTENTION_H
 #define OT_ENGINE_CPU_PRODUCT_ATTENTION_H

@@ -8,7 +8,6 @@
  *
  * The second matrix is kept from call to call, packed, while frame and window stay what they
  * were. Complex signals, long frames and what the operator refuses go to the reference.
- *
  */
 #include "engine/core/half.h"
 #include "engine/cpu/rows/rows.h"

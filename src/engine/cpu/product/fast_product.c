@@ -11,7 +11,6 @@
  *
  * Many matrices are shared out over threads; of few, each is computed by all threads. What is no
  * float32, and what the operator refuses, goes to the reference, which explains it.
- *
  */
 #include "fast_product.h"
 

@@ -5,7 +5,6 @@
  *
  * Operands are [batch][head][position][size] in any strides but that of `size`. Caches, windows,
  * soft caps and shown scores go to the reference.
- *
  */
 #include <math.h>
 

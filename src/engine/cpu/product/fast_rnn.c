@@ -8,7 +8,6 @@
  * after the product. Of sequences of unequal length those that have ended keep their state; their
  * outputs are 0. Other activations, clips, coupled gates, and whatever the operator refuses: the
  * reference.
- *
  */
 #include "engine/core/half.h"
 #include "engine/cpu/chain/chain_math.h"

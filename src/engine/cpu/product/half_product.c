@@ -7,7 +7,6 @@
  *
  * Threads take pieces: of rows, or of columns where there are few rows. Sums, factor and bias
  * are float32; the result is rounded once.
- *
  */
 #include "fast_product.h"
 

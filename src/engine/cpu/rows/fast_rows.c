@@ -5,7 +5,6 @@
  * inner == 1: a lane is a row. Else lanes stand next to each other: softmax runs over blocks of
  * them side by side, the others turn some lanes into rows, work on these and turn them back.
  * Other element types go to the reference.
- *
  */
 #include "fast_rows.h"
 

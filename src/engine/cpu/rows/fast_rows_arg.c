@@ -8,7 +8,6 @@
  * so equal elements stay in order without being looked at. A buffer takes what is smaller than
  * the k-th seen so far; when it is full, the k smallest are selected from it. At the end these
  * are sorted.
- *
  */
 #include "fast_rows.h"
 

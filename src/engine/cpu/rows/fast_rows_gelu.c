@@ -1,6 +1,5 @@
 /* Gelu, BiasGelu and FastGelu of com.microsoft: act(x + bias), bias along the last axis; QuickGelu:
  * x * sigmoid(alpha * x). They have no reference: what is no float32 is refused.
- *
  */
 #include "fast_rows.h"
 

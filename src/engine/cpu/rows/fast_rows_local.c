@@ -3,7 +3,6 @@
  *
  *   LRN   x [n][channels][positions]; POSITIONS of them side by side
  *         y[ch] = x[ch] / (bias + alpha / size * sum of x[k]^2, k in a window around ch) ^ beta
- *
  */
 #include "fast_rows_fold.h"
 #include "engine/ref/ref_reduce.h"

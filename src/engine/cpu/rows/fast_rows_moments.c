@@ -5,7 +5,6 @@
  * Means in vector lanes over blocks, blocks in double, as of the normalisation that is
  * decomposed; then squares of the differences. Half precision is widened row by row. Everything
  * else goes to the reference.
- *
  */
 #include "fast_rows.h"
 

@@ -9,9 +9,6 @@
  *
  * What is no float32, or is scaled in other shapes, goes to the reference;
  * SkipLayerNormalization has none and is refused instead.
- *
- *
- *
  */
 #include "fast_rows.h"
 

@@ -1,7 +1,6 @@
 /* Rows: softmax, normalisation, sums. Leaves are compiled for several instruction sets; loops
  * that carry a sum or a largest element are told (omp simd reduction) that the order does not
  * matter.
- *
  */
 #include "rows.h"
 

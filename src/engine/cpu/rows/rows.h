@@ -13,9 +13,6 @@
  * What is here runs on the calling thread; kernels (fast_rows*.c, fast_product*.c) and the
  * executor share it out. Long sums are taken in vector lanes over blocks of OT_ROWS_BLOCK
  * elements, and the blocks in double.
- *
- *
- *
  */
 #ifndef OT_ENGINE_CPU_ROWS_ROWS_H
 #define OT_ENGINE_CPU_ROWS_ROWS_H

@@ -10,7 +10,6 @@
  *       for blocks of m (A's part, copied so that six rows lie together, stays in L2)
  *           for panels
  *               for six rows: micro kernel, then C = alpha * sums, or C += them
- *
  */
 #include "rows.h"
 

@@ -9,9 +9,6 @@
  * A value may exist in several versions at once (a convolution reads it blocked by channel, a
  * Reshape reads it plain); each version has an id of its own from g->n_values on, but the dense
  * plain one, which is the value's own slot: subgraphs and callers find it there.
- *
- *
- *
  */
 #ifndef OT_ENGINE_CPU_UNITS_UNITS_H
 #define OT_ENGINE_CPU_UNITS_UNITS_H

@@ -8,8 +8,6 @@
  *
  * Versions are made right before the first step that needs them, and stay. A window is a step,
  * too, so that lifetimes and memory plan know of it.
- *
- *
  */
 #include "units.h"
 

@@ -12,7 +12,6 @@
  *
  * What caches keep between accesses is not counted: a layout that touches fewer sectors asks
  * less of them, too.
- *
  */
 #include "dg_internal.h"
 

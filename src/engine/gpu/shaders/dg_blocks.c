@@ -8,9 +8,6 @@
  *
  * Kernels whose elements are found by coordinates alone (dg_index) take either; the others want
  * arrays as models have them.
- *
- *
- *
  */
 #include "dg_conv.h"
 

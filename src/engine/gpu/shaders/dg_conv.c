@@ -10,9 +10,6 @@
  * elements has no border: its rows are one long row where the arrays allow it. Constant weights
  * are packed, [O/BLOCK][taps][channels][BLOCK], so that those of a work-item follow each other;
  * and the lanes are neighbours, or spread over the row (dg_access.c).
- *
- *
- *
  */
 #include "dg_conv.h"
 

@@ -9,9 +9,6 @@
  *
  * Depthwise, eight channels are eight products: x and w are vectors. An input may lie in rows,
  * too: then only what is made is in blocks.
- *
- *
- *
  */
 #include "dg_conv.h"
 

@@ -4,7 +4,6 @@
  *   depth     taps, then input channels; a chunk is of one tap
  *   rows      packed weights, [O/ROWS][taps][channels][ROWS]: a chunk is one piece
  *   columns   a work-item loads of one pixel alone, whose place it looks up once for each tap
- *
  */
 #include "dg_conv.h"
 #include "dg_tiles.h"

@@ -5,7 +5,6 @@
  *   b0[i], lanes8(b0[i], b0[i + 1]...)    CUDA C: the same, without loads of vectors
  *   base0[first0 + i], lanes8(base0...)   GLSL: arguments are storage buffers, their first elements
  *                                         push constants
- *
  */
 #include "dg_internal.h"
 

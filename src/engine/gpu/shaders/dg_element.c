@@ -7,7 +7,6 @@
  * In expressions $x, $y, $z are operands and $a, $b attributes. Floats are computed in float32
  * (float64 in its own), integers in 32 or 64 bits as C does, wrapping through unsigned where a
  * sum may overflow. Where NaN is to pass a comparison, is_nan says so (dg_prelude.c).
- *
  */
 #include "dg_internal.h"
 

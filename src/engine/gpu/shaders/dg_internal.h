@@ -5,7 +5,6 @@
  *   dg_index(b, v, c)     "o0 + c0 * p1 + c1": where the element of value v with these coordinates
  *                         is, behind its pointer b0
  *   dg_load, dg_store     the element as a number of the type that is computed in
- *
  */
 #ifndef OT_ENGINE_GPU_SHADERS_DG_INTERNAL_H
 #define OT_ENGINE_GPU_SHADERS_DG_INTERNAL_H

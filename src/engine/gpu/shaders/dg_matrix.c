@@ -9,8 +9,6 @@
  * products of those make one with an error of 2^-22 or so, and what an instruction adds up, which
  * it does not round to the nearest, is 8 deep: all else is added as float32 should be. That has no
  * infinities: a block with a sum that is none or NaN is computed again, product by product.
- *
- *
  */
 #include "dg_tiles.h"
 

@@ -8,9 +8,6 @@
  *   DepthToSpace  both sides with six axes
  *
  * Elements are moved as unsigned integers of their size.
- *
- *
- *
  */
 #include "dg_internal.h"
 

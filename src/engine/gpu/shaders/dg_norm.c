@@ -7,9 +7,6 @@
  *                                                                     the row
  *   RMSNormalization       the same without a mean
  *   LpNormalization        divided by the norm along one axis
- *
- *
- *
  */
 #include "dg_rows.h"
 

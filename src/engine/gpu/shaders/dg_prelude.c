@@ -12,7 +12,6 @@
  *   near4(a, i), near8(a, i)       lanes of a shared array of float from i on, a multiple of 4
  *   unrolled                       before a loop with a constant number of iterations
  *   is_nan(x)                      whatever the compiler takes for granted of floats
- *
  */
 #include "shaders.h"
 

@@ -6,7 +6,6 @@
  *
  * A constant B whose columns lie apart (Gemm's transB) is packed: [N/LANES][K][LANES], or [K][N]
  * where lanes are spread (dg_access.c).
- *
  */
 #include "dg_product.h"
 

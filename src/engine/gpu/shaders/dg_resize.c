@@ -1,6 +1,5 @@
 /* Resize and Upsample by the engine's tables (engine/cpu/move/fast_resize.h): for each axis that
  * changes, which elements make an element of the result, with which weights.
- *
  */
 #include "dg_internal.h"
 

@@ -3,7 +3,6 @@
  *
  *   kept axes      coordinates of the row      c0, c1
  *   reduced axes   loops                       for r2, for r3
- *
  */
 #include "dg_rows.h"
 

@@ -19,7 +19,6 @@
  * Where the device multiplies matrices (dg_matrix.c), TALL x WIDE sums are a subgroup's, shared
  * memory holds words of 32 bits, each one float32 or two neighbours along the depth of half the
  * size, and several chunks are on their way at once.
- *
  */
 #ifndef OT_ENGINE_GPU_SHADERS_DG_TILES_H
 #define OT_ENGINE_GPU_SHADERS_DG_TILES_H

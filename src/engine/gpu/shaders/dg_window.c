@@ -2,7 +2,6 @@
  * convolutions.
  *
  *   x [N, C, H, W]  is taken for  [N, C, 1, H, W]; kernels of the axes that a model lacks are 1
- *
  */
 #include "dg_internal.h"
 

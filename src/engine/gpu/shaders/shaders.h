@@ -14,7 +14,6 @@
  * Arrays have any strides: a tile's window is read where it lies, a tile is written to its
  * place. Kernels compute float16 and bfloat16 in float32 and round what they store. What has no
  * kernel says why, and its caller runs it elsewhere.
- *
  */
 #ifndef OT_ENGINE_GPU_SHADERS_SHADERS_H
 #define OT_ENGINE_GPU_SHADERS_SHADERS_H
