@@ -283,8 +283,10 @@ def check(seed, tool, folder, verbose):
             return 'not run', None  # no usual size fits
         raise AssertionError(f'{g.log}: {said.stderr.strip()}')
     pairs = {p['input']: p for p in json.loads(said.stdout)['outputs']}
-    if any(p['barriers'] for p in pairs.values()):
-        if not set(g.log) & set(BARRIERS):
+    barriers = [b for p in pairs.values() for b in p['barriers']]
+    if barriers:
+        loses = 'pad' in g.log and all('ONNX Runtime merges the Pad' in b['why'] for b in barriers)
+        if not loses and not set(g.log) & set(BARRIERS):
             raise AssertionError(f'{g.log}: {[p["barriers"] for p in pairs.values()]}')
         return 'barred', None
     if set(g.log) & set(BARRIERS):

@@ -242,11 +242,14 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
     return OT_OK;
 }
 
-/* Tiles of the chosen region stream through a cache that the search took to hold them. */
+/* Tiles of the chosen region stream through a cache that the search took to hold them. For less
+ * memory what they hold counts, and not where. */
 static bool spills(const fitting *x)
 {
-    const bool chosen = x->o->max_tensor == 0 && x->o->force_form == OT_FORM_NONE;
-    return chosen && !ot_target_hard_limit(x->t) && x->best->working_set > ot_target_room(x->t);
+    const ot_plan_options *o = x->o;
+    const bool for_time = o->goal == OT_GOAL_TIME && o->memory_budget == 0 && o->price == 0 &&
+                          o->max_tensor == 0 && o->force_form == OT_FORM_NONE && !o->force;
+    return for_time && !ot_target_hard_limit(x->t) && x->best->working_set > ot_target_room(x->t);
 }
 
 /* Tiles a little finer than c, until the cache holds them; the best by its exact figures stays. */
