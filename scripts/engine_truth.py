@@ -9,7 +9,6 @@ that depend on data are left out of that), where what the tool predicts for the 
 that, or where tiles take more than the untiled model. Exit status 1: a row is wrong.
 """
 import argparse
-import fnmatch
 import json
 import os
 import shlex
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from memory_truth import cases
+from memory_truth import chosen
 
 MB = 1 << 20
 COUNTERS = 'peak_bytes', 'planned_peak_bytes', 'weight_bytes', 'resident_bytes'
@@ -97,9 +96,7 @@ def main():
     a.add_argument('--json')
     args = a.parse_args()
     rows = []
-    for case in (c for folder in args.models for c in cases(folder)):
-        if args.only and not any(fnmatch.fnmatch(case[0], g) for g in args.only):
-            continue
+    for case in chosen(args):
         for threads in map(int, args.threads.split(',')):
             rows.append(look(case, threads, args))
             print(show(rows[-1]), flush=True)

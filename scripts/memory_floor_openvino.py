@@ -21,7 +21,6 @@ top in every network that has one. With --written, the growth until it is loaded
   folded     BatchNormalizations folded into the convolutions before them (only where there are some)
 """
 import argparse
-import fnmatch
 import json
 import math
 import os
@@ -30,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 
-from memory_truth import cases
+from memory_truth import chosen
 from memory_truth_openvino import CONFIG, status_mb
 
 
@@ -194,9 +193,7 @@ def main():
     a.add_argument('--json')
     args = a.parse_args()
     rows = []
-    for case in (c for folder in args.models for c in cases(folder)):
-        if args.only and not any(fnmatch.fnmatch(case[0], g) for g in args.only):
-            continue
+    for case in chosen(args):
         try:
             rows.append(look(case, args))
             print(show(rows[-1]), flush=True)

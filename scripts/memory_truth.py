@@ -43,6 +43,13 @@ def cases(folder):
             yield m['name'], os.path.join(folder, m.get('file', m['name'] + '.onnx')), shapes, m.get('dynamic') or []
 
 
+def chosen(args):
+    """Cases of all folders of args.models that a pattern of args.only names; all, where there is none."""
+    for case in (c for folder in args.models for c in cases(folder)):
+        if not args.only or any(fnmatch.fnmatch(case[0], g) for g in args.only):
+            yield case
+
+
 def figures(model, shapes, threads):
     """MB that the process of one model takes, by what it is called."""
     side = Side(model=model, threads=threads, shapes=shapes, seed=0)
@@ -116,9 +123,7 @@ def options(doc):
 def table(look, args):
     """Look at each case, print its row, then the summary; rows as JSON where args say so."""
     rows = []
-    for case in (c for folder in args.models for c in cases(folder)):
-        if args.only and not any(fnmatch.fnmatch(case[0], g) for g in args.only):
-            continue
+    for case in chosen(args):
         rows.append(look(case, args))
         print(show(rows[-1]), flush=True)
     ran = [r for r in rows if 'measured' in r and r['measured']['untiled']['growth'] >= LEAST_MB]

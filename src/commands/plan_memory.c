@@ -465,7 +465,7 @@ static ot_status choose_functions(const work *w, const ot_mlir_functions *l, uin
     if (*n == 0 && wanted)
         return ot_fail(w->d, OT_E_USAGE, "no function '%.200s' with a body in '%.300s'", wanted,
                        w->path);
-    if (*n == 0 && l->n > 0) (*list)[(*n)++] = 0;
+    if (*n == 0) (*list)[(*n)++] = 0; /* reading it says what is wrong where there is none */
     if (*n > 1 && (w->run->svg || w->run->keep_maps))
         return ot_fail(w->d, OT_E_USAGE,
                        "a map or a report shows one function, '%.300s' has %u: choose one with "
@@ -515,7 +515,6 @@ static ot_status run_mlir(work *w)
     OT_TRY(ot_mlir_find(w->path, w->input, w->n_input, w->d, &l));
     log_time(w, "parse", start);
     OT_TRY(choose_functions(w, &l, &list, &n));
-    if (n == 0) list[n++] = 0; /* says that there is none */
     const ot_kernel k = {.name = "kernel", .target = "ascend-a2"};
     OT_TRY(ot_kernel_machine(&k, w->path, w->run->target, w->d, &t));
     if (w->run->output && !(out = open_memstream(&w->plan.bytes, &w->plan.n)))

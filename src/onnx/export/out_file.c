@@ -76,17 +76,15 @@ static ot_status resolve_link(ot_out *o, ot_arena *a, ot_diag *d)
     return o->path ? OT_OK : ot_fail_nomem(d);
 }
 
-static ot_status refuse_folder(const char *path, ot_diag *d)
-{
-    return ot_fail(d, OT_E_SYSTEM, "cannot write to '%s': it is a folder", path);
-}
-
 ot_status ot_out_check(const char *path, ot_diag *d)
 {
     struct stat st;
     if (strcmp(path, "-") == 0) return OT_OK;
-    if (stat(path, &st) == 0) return S_ISDIR(st.st_mode) ? refuse_folder(path, d) : OT_OK;
-    if (errno != ENOENT) return cannot(d, "write to", path);
+    const bool exists = stat(path, &st) == 0;
+    if (!exists && errno != ENOENT) return cannot(d, "write to", path);
+    if (exists && S_ISDIR(st.st_mode))
+        return ot_fail(d, OT_E_SYSTEM, "cannot write to '%s': it is a folder", path);
+    if (exists) return OT_OK;
     ot_arena *a = ot_arena_new();
     char *folder = a ? folder_of(path, a) : NULL;
     ot_status s = folder ? OT_OK : ot_fail_nomem(d);
@@ -107,9 +105,8 @@ static ot_status open_any(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
         return OT_OK;
     }
     struct stat st;
+    OT_TRY(ot_out_check(path, d));
     bool exists = stat(path, &st) == 0;
-    if (!exists && errno != ENOENT) return cannot(d, "write to", path);
-    if (exists && S_ISDIR(st.st_mode)) return refuse_folder(path, d);
     if (exists && !S_ISREG(st.st_mode)) return open_direct(o, d);
     if (exists && access(path, W_OK) != 0) return cannot(d, "replace", path);
     OT_TRY(resolve_link(o, a, d));

@@ -10,7 +10,7 @@
  *                            -->  the best one that fits; none: again from a smaller tile
  *
  * A cache takes what it gets: the cost model has charged for what does not fit. Where the search
- * took a tile to fit and it does not, finer ones compete with it.
+ * took a tile to fit and it does not, finer ones compete with it for time.
  *
  * A tiling that no form expresses, or that loses by its exact figures, gives way to the next
  * best one of its interval that the search had kept: a few at most, then the nodes stay whole.
