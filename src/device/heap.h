@@ -1,16 +1,13 @@
-/* Where slices come from: three strategies behind one pair of calls, and arenas that the packer
- * laid out.
+/* Where slices come from: two strategies behind one pair of calls.
  *
- *   dedicated      take -> a buffer of its own
- *   pooled         size classes, four to a power of two; a chunk is a buffer of equal blocks of one
- *                  class; what is given back waits in
- *                  its chunk for the next of its class; empty chunks go back to the device when the
- *                  cap or the device asks for it
- *   suballocated   ot_dev_arena: lifetimes known before, one buffer, offsets by src/pack at the
- *                  device's alignment
+ *   dedicated   take -> a buffer of its own
+ *   pooled      size classes, four to a power of two; a chunk is a buffer of equal blocks of one
+ *               class; what is given back waits in its chunk for the next of its class; empty
+ *               chunks go back to the device when the cap or the device asks for it
  *
- * Each names what is given twice, what is not its own, and what was never given back. A heap is
- * for one thread.
+ * Slices with lifetimes that are known are laid out before (tiling/lower/device_arena.h) and taken
+ * as one. A heap names what is given twice, what is not its own, and what was never given back. It
+ * is for one thread.
  */
 #ifndef OT_DEVICE_HEAP_H
 #define OT_DEVICE_HEAP_H
@@ -62,32 +59,5 @@ const char *ot_dev_heap_name(const ot_dev_heap *h);
 /* Lines like "heap 'x': 'conv1' of 400 bytes was never given back", to f unless NULL; returns
  * how many. */
 uint32_t ot_dev_heap_leaks(const ot_dev_heap *h, FILE *f);
-
-/* ---- arena_plan.c: slices whose lifetimes are known ---- */
-
-typedef struct ot_dev_arena ot_dev_arena;
-
-typedef struct ot_dev_arena_item {
-    const char *name;     /* copied by reference: lives as long as the arena */
-    int64_t bytes;        /* > 0 */
-    int64_t lower, upper; /* lifetime in steps, half-open */
-} ot_dev_arena_item;
-
-/* Lay the items out and make the one buffer that they share. name, kind, access of o; its cap is
- * what must do. OT_DEV_OUT_OF_MEMORY: requested is the height that was found, largest what the
- * device or the cap allows. */
-ot_status ot_dev_arena_new(ot_device *dev, const ot_dev_arena_item *items, uint32_t n,
-                           const ot_dev_heap_options *o, ot_device_error *e,
-                           ot_dev_arena **out) OT_MUST_USE;
-void ot_dev_arena_free(ot_dev_arena *x); /* accepts NULL */
-int64_t ot_dev_arena_bytes(const ot_dev_arena *x);
-/* Item k begins to live: its slice. OT_DEV_INVALID_OBJECT: it lives already, or lies where one
- * lives (the plan, or its use, is wrong). */
-ot_status ot_dev_arena_take(ot_dev_arena *x, uint32_t k, ot_device_error *e,
-                            ot_dev_slice *out) OT_MUST_USE;
-/* OT_DEV_INVALID_POINTER: it does not live. */
-ot_status ot_dev_arena_give(ot_dev_arena *x, uint32_t k, ot_device_error *e);
-/* Items that live, named to f unless NULL. */
-uint32_t ot_dev_arena_leaks(const ot_dev_arena *x, FILE *f);
 
 #endif

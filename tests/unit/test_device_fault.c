@@ -5,8 +5,7 @@
 
 typedef struct session { /* what a run made, as far as it came */
     ot_device *dev;
-    ot_dev_heap *heap;
-    ot_dev_arena *arena;
+    ot_dev_heap *heap, *arena;
     ot_arena *mem;
 } session;
 
@@ -14,7 +13,6 @@ typedef struct session { /* what a run made, as far as it came */
 static ot_status use(session *s, const char *program, ot_device_error *e)
 {
     static uint8_t in[512] = {1}, out[512]; /* what failed in between may still run */
-    const ot_dev_arena_item items[] = {{"a", 400, 0, 2}, {"b", 300, 1, 3}};
     ot_dev_queue q;
     ot_dev_program p;
     ot_dev_slice a, b, host;
@@ -31,9 +29,9 @@ static ot_status use(session *s, const char *program, ot_device_error *e)
                                                   .kind = OT_DEV_MEM_HOST,
                                                   .chunk_bytes = 1},
                            e, &s->heap));
-    OT_TRY(ot_dev_arena_new(s->dev, items, 2, &(ot_dev_heap_options){0}, e, &s->arena));
-    OT_TRY(ot_dev_arena_take(s->arena, 0, e, &a));
-    OT_TRY(ot_dev_arena_take(s->arena, 1, e, &b));
+    OT_TRY(ot_dev_heap_new(s->dev, &(ot_dev_heap_options){0}, e, &s->arena));
+    OT_TRY(ot_dev_take(s->arena, "a", 512, e, &a));
+    OT_TRY(ot_dev_take(s->arena, "b", 300, e, &b));
     OT_TRY(ot_dev_take(s->heap, "host", 512, e, &host));
     OT_TRY(ot_dev_map_open(s->dev, host, OT_DEV_HOST_WRITES, e, &m, &data));
     memset(data, 3, 512);
@@ -61,7 +59,7 @@ static ot_status attempt(session *s, const char *program, ot_device_error *e)
     s->mem = ot_arena_new();
     ot_status st = use(s, program, e);
     ot_dev_heap_free(s->heap);
-    ot_dev_arena_free(s->arena);
+    ot_dev_heap_free(s->arena);
     ot_arena_free(s->mem);
     *s = (session){.dev = s->dev};
     return st;

@@ -117,36 +117,6 @@ static void wrong_frees_are_named(void **state)
     ot_device_close(dev);
 }
 
-static void an_arena_is_as_high_as_its_plan(void **state)
-{
-    (void)state;
-    ot_device *dev = open_fake(0);
-    const ot_dev_arena_item items[] = {{"a", 1000, 0, 2}, {"b", 500, 1, 3}, {"c", 900, 2, 4}};
-    ot_dev_arena *x;
-    ot_dev_slice a, b, c;
-    ot_device_error full = {0};
-    assert_int_equal(
-        ot_dev_arena_new(dev, items, 3, &(ot_dev_heap_options){.cap = 1000}, &full, &x),
-        OT_E_BUDGET);
-    assert_true(full.fault == OT_DEV_OUT_OF_MEMORY && full.requested == 1512 &&
-                full.largest == 1000);
-    FINE(ot_dev_arena_new(dev, items, 3, &(ot_dev_heap_options){.name = "act"}, e, &x));
-    assert_int_equal(ot_dev_arena_bytes(x), 1512); /* 500 up to 512, then 1000 */
-    assert_int_equal(ot_device_use(dev).used, 1512);
-    FINE(ot_dev_arena_take(x, 0, e, &a));
-    FAULT(OT_DEV_INVALID_OBJECT, "'a' lives already", ot_dev_arena_take(x, 0, e, &a));
-    FINE(ot_dev_arena_take(x, 1, e, &b));
-    FAULT(OT_DEV_INVALID_OBJECT, "'c' lies where 'a' still lives", ot_dev_arena_take(x, 2, e, &c));
-    FINE(ot_dev_arena_give(x, 0, e));
-    FAULT(OT_DEV_INVALID_POINTER, "'a' does not live", ot_dev_arena_give(x, 0, e));
-    FINE(ot_dev_arena_take(x, 2, e, &c));
-    assert_int_equal(ot_dev_arena_leaks(x, NULL), 2);
-    assert_true(a.offset % 64 == 0 && b.offset % 64 == 0);
-    ot_dev_arena_free(x);
-    assert_int_equal(ot_device_use(dev).used, 0);
-    ot_device_close(dev);
-}
-
 static void maps_nest_and_are_in_step(void **state)
 {
     (void)state;
@@ -350,7 +320,6 @@ int main(void)
         cmocka_unit_test(classes_waste_a_fifth_at_most),
         cmocka_unit_test(a_cap_holds_and_empties_what_waits),
         cmocka_unit_test(wrong_frees_are_named),
-        cmocka_unit_test(an_arena_is_as_high_as_its_plan),
         cmocka_unit_test(maps_nest_and_are_in_step),
         cmocka_unit_test(ten_thousand_sequences_equal_the_model),
         cmocka_unit_test(sequences_on_opencl_equal_the_model),
