@@ -117,6 +117,7 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
                          .keep_maps = o->n_reports > 0,
                          .analyse = o->analyse,
                          .apply = o->apply,
+                         .footprint = o->footprint,
                          .plan = o->memory,
                          .log = o->verbose ? stderr : NULL};
     ot_memory_results *r = NULL;

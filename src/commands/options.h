@@ -60,6 +60,7 @@ typedef struct ot_options {
     ot_step_request step;   /* --axis, which is for that; input NULL: not given */
     ot_mem_options memory;  /* of plan-memory; threads is above */
     bool analyse, apply;    /* likewise */
+    bool footprint;         /* likewise */
     ot_run_input *inputs;   /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
     ot_input_form *forms; /* [n_forms] of run */

@@ -68,6 +68,7 @@ static ot_status check_table_options(const work *w)
                        : run->plan.lifetimes.restrict_in_place ? "restrict-inplace"
                        : run->plan.part != OT_MEM_BOTH         ? "mem-plan-mode"
                        : run->analyse                          ? "analyse"
+                       : run->footprint                        ? "footprint"
                                                                : NULL;
     return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name,
                           w->path)
@@ -388,6 +389,21 @@ static ot_status analyse(work *w, ot_kernel *k, const ot_tk_machine *t, ot_mem_p
     return ot_mem_plan_kernel(k, w->path, t, &w->run->plan, w->d, p);
 }
 
+/* What is alive where; its plans are the results'. */
+static ot_status keep_footprint(work *w, const ot_kernel *k, const ot_mem_plan *p,
+                                const ot_tk_machine *t)
+{
+    ot_memory_results *r = w->r;
+    double start = ot_now();
+    if (!w->run->footprint) return OT_OK;
+    OT_TRY(ot_mem_footprint(k, p, t, &w->run->plan, r->arena, w->d, &r->footprint));
+    for (uint32_t s = 0; s < r->footprint.n_scopes; s++)
+        r->footprint.scopes[s].plan = &r->plans[r->footprint.scopes[s].plan - p->scopes];
+    r->measured = true;
+    log_time(w, "footprint", start);
+    return OT_OK;
+}
+
 static ot_status plan_kernel(work *w, const ot_tk_machine *t)
 {
     ot_kernel *k = NULL;
@@ -405,6 +421,7 @@ static ot_status plan_kernel(work *w, const ot_tk_machine *t)
     log_time(w, "plan", start);
     ot_status s = w->run->analyse ? analyse(w, k, t, &p) : OT_OK;
     if (s == OT_OK) s = keep_facts(w, k, p, t);
+    if (s == OT_OK) s = keep_footprint(w, k, p, t);
     keep_notes(w, &m);
     if (s == OT_OK) s = render_text(w, k, p);
     if (s == OT_OK) s = render_kernel(w, k, p);
@@ -445,6 +462,7 @@ static ot_status plan_function(work *w, uint32_t at, const ot_tk_machine *t, siz
     w->r->seconds = ot_now() - start;
     log_time(w, "plan", start);
     s = keep_facts(w, ot_mlir_kernel(m), p, t);
+    if (s == OT_OK) s = keep_footprint(w, ot_mlir_kernel(m), p, t);
     if (s == OT_OK && out && ot_mlir_write(m, p, from, out) != OT_OK) s = ot_fail_nomem(w->d);
     if (s == OT_OK) s = render_kernel(w, ot_mlir_kernel(m), p);
     ot_mem_plan_free(p);

@@ -26,6 +26,7 @@ typedef struct ot_memory_run {
     bool keep_maps;      /* the results hold what the map draws, for reports */
     bool analyse;        /* kernels: what their accesses cost */
     bool apply;          /* and pad what is written */
+    bool footprint;      /* kernels: what is alive where, and what 4 KiB more cost */
     ot_mem_options plan; /* for tables: capacity, mode, time_limit and threads only */
     FILE *log;           /* time of each step, one line each; NULL: silent */
 } ot_memory_run;

@@ -124,5 +124,15 @@ def accesses(path):
     assert [(x['kind'], x['line'], x['value'], x['taken'], x['least']) for x in a] == [('bank-conflict', 14, 'a', 65536, 2048), ('bank-conflict', 16, 'b', 65536, 2048)], a
 
 
+def footprint(path):
+    """JSON of a footprint: as the text has it."""
+    f, = json.load(open(path))['footprint']
+    assert [(x['line'], x['last_line'], x['live_bytes'], x['next']) for x in f['lines']] == [
+        (6, 6, 16384, 'hole'), (7, 7, 24576, 'hole'), (8, 9, 28672, 'goes'), (10, 10, 12288, 'hole'), (11, 11, 4096, 'hole')], f['lines']
+    assert f['lines'][2]['goes'] == f['goes'] == [{'name': 'c', 'bytes': 4096, 'slots': 1}] and f['lines'][2]['missing_bytes'] == 4096, f
+    assert (f['peak_line'], f['peak_bytes'], len(f['at_peak'])) == (8, 28672, 3), f
+    assert f['less'] == {'capacity_bytes': 24576, 'fits': False, 'certain': True} and f['more']['fits'] and f['more']['level'] is None, f
+
+
 if __name__ == '__main__':
-    commands(check, tables, pairs, paid, price_json, table_json, kernel_json, accesses)
+    commands(check, tables, pairs, paid, price_json, table_json, kernel_json, accesses, footprint)

@@ -241,6 +241,21 @@ for k in 02_same_pipe 11_control_flow 12_scopes 13_swap; do
 done
 [ "$(grep -c 'class="plot"' "$tmp/12_scopes.svg")" = 7 ] || fail "not one map a scope"
 
+# ---- footprint ----
+printf 'kernel k {\n param y: 4096 f32 @gm\n alloc a: 4096 f32 @ub\n alloc b: 2048 f32 @ub\n alloc c: 1024 f32 @ub\n a = vector.fill(value=1)\n b = vector.fill(value=1)\n c = vector.fill(value=1)\n store y <- a\n store y[0:2048] <- b\n store y[0:1024] <- c\n}\n' >"$tmp/foot.tk"
+expect 0 "$TOOL" plan-memory "$tmp/foot.tk" --target ascend-a2 --footprint --capacity 28K
+for line in 'footprint of ub: 28672 of 28672 bytes' '  6 +16384 +1  fit at 16384' '  8-9 +28672 +3  take the place of c \(4096\)' \
+    'most is alive in line 8-9: a \(16384\), b \(8192\), c \(4096\)' '4 KiB less, if these go: c \(4096\)' 'with 24576 bytes: nothing fits' \
+    'with 32768 bytes: as now'; do
+    grep -qE "$line" "$tmp/out" || fail "footprint: no '$line' in $(cat "$tmp/out")"
+done
+expect 0 "$TOOL" plan-memory "$tmp/foot.tk" --target ascend-a2 --footprint --capacity 28K --json
+py footprint "$tmp/out" || fail "JSON of a footprint"
+expect 0 "$TOOL" plan-memory "$root/tests/golden/mlir/01_basic.mlir" --footprint
+grep -q 'footprint of ub' "$tmp/out" || fail "no footprint of MLIR"
+expect 2 "$TOOL" plan-memory "$five" --footprint
+says "--footprint is for kernels: '$five' is a table"
+
 # ---- accesses ----
 expect 2 "$TOOL" plan-memory "$five" --analyse
 says "--analyse is for kernels: '$five' is a table"

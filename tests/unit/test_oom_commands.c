@@ -419,6 +419,7 @@ static ot_status pack(const void *with, ot_diag *d)
                          .keep_maps = true,
                          .analyse = p->analyse,
                          .apply = p->analyse,
+                         .footprint = !p->analyse && !strstr(p->input, ".csv"),
                          .plan = {.mode = p->mode, .capacity = p->capacity, .threads = 1}};
     OT_TRY(ot_plan_memory(&run, d, &r));
     r->seconds = 0; /* the only figure that differs from run to run */

@@ -128,7 +128,8 @@ static void planmem(const problem *p, int64_t capacity, outcome *o)
     ot_arena *a = ot_arena_new();
     ot_diag d = {0};
     memset(o, 0, sizeof *o);
-    ot_scope_places at = {o->offsets, o->multi, o->level, &o->stats, false, 0};
+    ot_scope_places at = {
+        .offsets = o->offsets, .multi = o->multi, .level = o->level, .stats = &o->stats};
     assert_int_equal(ot_planmem(p->list, p->n, &p->k, capacity, a, &d, &at), OT_OK);
     o->fits = at.fits;
     o->needed = at.needed;

@@ -173,6 +173,7 @@ ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
         fprintf(f, "  chosen: %s\n", text);
     }
     if (r->analysed) print_accesses(r, f);
+    if (r->measured) ot_memory_footprint_print(r, f);
     for (uint32_t k = 0; k < r->n_warnings; k++) {
         char text[404];
         ot_fact_short(r->warnings[k], 400, text);
@@ -265,6 +266,7 @@ static void put_results(const ot_memory_results *r, ot_json *j)
             put_access(&r->accesses.findings[k], j);
         ot_json_close(j);
     }
+    if (r->measured) ot_memory_footprint_json(r, j);
     ot_json_list(j, "warnings");
     for (uint32_t k = 0; k < r->n_warnings; k++) ot_json_put_text(j, NULL, r->warnings[k]);
     ot_json_close(j);

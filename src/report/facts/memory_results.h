@@ -3,8 +3,9 @@
 #define OT_REPORT_FACTS_MEMORY_RESULTS_H
 
 #include "map_svg.h"
+#include "base/json.h"
 #include "tk/access/kernel_access.h"
-#include "tk/planmem/planmem.h"
+#include "tk/planmem/footprint.h"
 
 /* Where one storage lies. */
 typedef struct ot_memory_buffer {
@@ -43,6 +44,8 @@ typedef struct ot_memory_results {
     uint32_t n_notes;
     bool analysed;              /* a kernel's accesses were looked at: */
     ot_kaccess_report accesses; /* names in the arena */
+    bool measured;              /* a kernel's footprint was asked for: */
+    ot_footprint footprint;     /* in the arena, as the plans that it names */
     double seconds;             /* of planning */
     ot_map_plot *plots;         /* [n_plots] of the plans, when asked for */
     uint32_t n_plots;
@@ -63,5 +66,9 @@ ot_status ot_memory_results_keep_table(ot_memory_results *r, const ot_pack_file 
 ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. */
 ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f) OT_MUST_USE;
+
+/* memory_footprint.c: the footprint, as lines for a person and as the list `footprint`. */
+void ot_memory_footprint_print(const ot_memory_results *r, FILE *f);
+void ot_memory_footprint_json(const ot_memory_results *r, ot_json *j);
 
 #endif

@@ -14,6 +14,9 @@
 #include "planmem_internal.h"
 
 #define MIN_SECONDS 0.01 /* a second search has at least */
+/* of a trial: slots looked at, steps of the search; some milliseconds */
+#define TRIAL_WORK  ((int64_t)16 << 20)
+#define TRIAL_STEPS 2000
 
 const char *ot_mem_mode_name(ot_mem_mode m)
 {
@@ -112,10 +115,15 @@ static bool fits(const mem_job *j, int64_t height)
     return j->capacity == 0 || height <= j->capacity;
 }
 
-static ot_status plan_reuse(const mem_job *j, int64_t capacity, bool *done, int64_t *needed)
+static ot_status plan_reuse(mem_job *j, int64_t capacity, bool *done, int64_t *needed)
 {
-    ot_scope_places at = {j->offsets, j->multi, j->level, j->stats, false, 0};
+    ot_scope_places at = {.offsets = j->offsets,
+                          .multi = j->multi,
+                          .level = j->level,
+                          .stats = j->stats,
+                          .work_limit = j->is_trial ? TRIAL_WORK : 0};
     OT_TRY(ot_planmem(j->buffers, j->n, j->kernel, capacity, j->scratch, j->diag, &at));
+    j->cut = j->cut || at.cut;
     *done = at.fits;
     *needed = at.needed;
     return OT_OK;
@@ -123,7 +131,7 @@ static ot_status plan_reuse(const mem_job *j, int64_t capacity, bool *done, int6
 
 /* No capacity to keep to: the height that PlanMemory reaches, then the highest levels at that
  * height. */
-static ot_status plan_reuse_lowest(const mem_job *j, int64_t *height)
+static ot_status plan_reuse_lowest(mem_job *j, int64_t *height)
 {
     bool done = false;
     OT_TRY(plan_reuse(j, ot_max(1, j->stats->lower_bound), &done, height));
@@ -134,7 +142,7 @@ static ot_status plan_reuse_lowest(const mem_job *j, int64_t *height)
 }
 
 /* r->seconds in: spent already, of the time limit. */
-static ot_status plan_search(const mem_job *j, int64_t capacity, ot_pack_result *r)
+static ot_status plan_search(mem_job *j, int64_t capacity, ot_pack_result *r)
 {
     const ot_mem_options *m = j->options;
     ot_pack_options o = {.capacity = capacity,
@@ -151,10 +159,11 @@ static ot_status plan_search(const mem_job *j, int64_t capacity, ot_pack_result 
     j->stats->rollbacks = j->stats->restarts = 0;
     j->stats->lower_bound = ot_max(j->stats->lower_bound, r->lower_bound);
     if (r->proved && r->found) j->stats->proved = true;
+    if (r->proved && (!r->found || !fits(j, r->height))) j->impossible = true;
     return OT_OK;
 }
 
-static ot_status mode_search(const mem_job *j)
+static ot_status mode_search(mem_job *j)
 {
     ot_pack_result r = {0};
     OT_TRY(plan_search(j, 0, &r));
@@ -165,7 +174,7 @@ static ot_status mode_search(const mem_job *j)
     return fits(j, r.height) ? OT_OK : mem_overflow(j, OT_MEM_SEARCH, ot_min(least, r.height));
 }
 
-static ot_status mode_reuse(const mem_job *j)
+static ot_status mode_reuse(mem_job *j)
 {
     bool done = false;
     int64_t height = 0;
@@ -178,7 +187,7 @@ static ot_status mode_reuse(const mem_job *j)
     return done ? OT_OK : mem_overflow(j, OT_MEM_REUSE, height);
 }
 
-static ot_status mode_auto(const mem_job *j)
+static ot_status mode_auto(mem_job *j)
 {
     if (j->scope == OT_SCOPE_GM) return mode_search(j);
     bool done = false;
@@ -200,7 +209,7 @@ static int64_t sum_aligned(const mem_job *j)
     return end;
 }
 
-static ot_status plan_modes(const mem_job *j)
+static ot_status plan_modes(mem_job *j)
 {
     ot_mem_mode mode = j->options->mode;
     int64_t height;
@@ -280,6 +289,46 @@ static ot_status plan_kernel(mem_job *j, const ot_tk_machine *t, ot_mem_plan *p)
     return mem_check_addresses(j->kernel, j->path, p, t, j->diag);
 }
 
+/* A place that two pipes share is a dependency which a text with its own order does not know. */
+static ot_mem_options own_options(const ot_kernel *k, const ot_mem_options *o)
+{
+    ot_mem_options own = *o;
+    if (!k->explicit_sync) return own;
+    own.lifetimes.no_in_place = true;
+    if (own.mode == OT_MEM_AUTO) own.mode = OT_MEM_SEQUENTIAL;
+    return own;
+}
+
+ot_status mem_try_capacity(const ot_kernel *k, const ot_mem_plan *p, const ot_tk_machine *t,
+                           const ot_mem_options *o, ot_arena *a, ot_diag *d, mem_trial *trial)
+{
+    const uint32_t n = p->lifetimes->n_buffers;
+    ot_mem_options own = own_options(k, o);
+    ot_mem_plan other = {.lifetimes = p->lifetimes,
+                         .offsets = ot_alloc_n(a, n, sizeof *other.offsets),
+                         .multi = OT_NEW_N(a, uint32_t, n),
+                         .level = OT_NEW_N(a, ot_reuse_level, n)};
+    mem_job j = {.kernel = k,
+                 .path = "",
+                 .options = &own,
+                 .diag = d,
+                 .scratch = a,
+                 .scope = trial->scope,
+                 .is_trial = true};
+    if (!other.offsets || !other.multi || !other.level) return ot_fail_nomem(d);
+    own.capacity = own.fast_capacity = trial->capacity;
+    own.time_limit = 0;
+    own.step_limit = TRIAL_STEPS;
+    ot_status s = scope_of_kernel(&j, t, &other);
+    const ot_scope_plan *made = &other.scopes[0];
+    trial->fits = s == OT_OK;
+    trial->plan = *made;
+    trial->certain = trial->fits ? !j.cut
+                                 : own.mode == OT_MEM_SEQUENTIAL || j.impossible ||
+                                       made->lower_bound > trial->capacity;
+    return s == OT_E_BUDGET ? OT_OK : s;
+}
+
 ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_tk_machine *t,
                              const ot_mem_options *o, ot_diag *d, ot_mem_plan **out)
 {
@@ -293,12 +342,7 @@ ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_tk_m
     }
     p->arena = a;
     p->part = o->part;
-    ot_mem_options own = *o;
-    /* a place that two pipes share is a dependency which the text does not know */
-    if (k->explicit_sync) {
-        own.lifetimes.no_in_place = true;
-        if (own.mode == OT_MEM_AUTO) own.mode = OT_MEM_SEQUENTIAL;
-    }
+    ot_mem_options own = own_options(k, o);
     mem_job j = {.kernel = k, .path = path, .options = &own, .diag = d, .scratch = scratch};
     ot_status s = plan_kernel(&j, t, p);
     ot_arena_free(scratch);

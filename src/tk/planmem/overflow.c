@@ -154,7 +154,8 @@ static ot_status try_subset(const mem_job *j, ot_mem_mode mode, const uint32_t *
     *v = NOT_FOUND;
     if (mode != OT_MEM_SEARCH) {
         ot_scope_plan stats = {0};
-        ot_scope_places own = {j->offsets, j->multi, j->level, &stats, false, 0};
+        ot_scope_places own = {
+            .offsets = j->offsets, .multi = j->multi, .level = j->level, .stats = &stats};
         OT_TRY(ot_planmem(subset, n, j->kernel, j->capacity, j->scratch, j->diag, &own));
         if (own.fits) *v = FITS;
     }
@@ -248,6 +249,7 @@ static ot_status report(const mem_job *j, const explanation *e, int64_t required
 
 ot_status mem_overflow(const mem_job *j, ot_mem_mode mode, int64_t required)
 {
+    if (j->is_trial) return OT_E_BUDGET;
     explanation e = {.members = OT_NEW_N(j->scratch, uint32_t, j->n), .granule = 1, .tail = ""};
     if (!e.members) return ot_fail_nomem(j->diag);
     explain_fixed(j, &e);

@@ -107,7 +107,7 @@ static bool attempt(pm_state *m, const uint32_t *order, uint32_t n)
 {
     clear(m);
     for (uint32_t i = 0; i < n;) {
-        if (m->work > PM_MAX_WORK) return false;
+        if (pm_is_spent(m)) return false;
         if (place_high(m, order[i])) {
             m->limit[order[i]] = OT_LEVEL_2;
             i++;
@@ -122,7 +122,9 @@ static bool attempt(pm_state *m, const uint32_t *order, uint32_t n)
 static bool plan_levels(pm_state *m, const uint32_t *const orders[2], uint32_t n,
                         ot_scope_plan *stats)
 {
+    const int64_t most = m->max_work;
     for (m->floor = OT_LEVEL_2;; m->floor--) {
+        m->max_work = m->is_shared_out ? most / (1 + m->floor) : most;
         m->max_rollbacks = m->floor == OT_LEVEL_0 ? PM_MAX_ROLLBACKS : HIGH_ROLLBACKS;
         stats->rollbacks = 0;
         for (uint32_t order = 0; order < 2; order++) {
@@ -164,8 +166,12 @@ static void read_out(const pm_state *m, int64_t (*offsets)[OT_TK_MULTI_MAX], uin
 ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,
                      int64_t capacity, ot_arena *a, ot_diag *d, ot_scope_places *out)
 {
-    pm_state m = {
-        .buffers = buffers, .n = n, .kernel = k, .capacity = capacity > 0 ? capacity : INT64_MAX};
+    pm_state m = {.buffers = buffers,
+                  .n = n,
+                  .kernel = k,
+                  .capacity = capacity > 0 ? capacity : INT64_MAX,
+                  .max_work = out->work_limit > 0 ? out->work_limit : PM_MAX_WORK,
+                  .is_shared_out = out->work_limit > 0};
     ot_scope_plan *stats = out->stats;
     uint32_t *by_write = OT_NEW_N(a, uint32_t, (size_t)n + 1),
              *by_area = OT_NEW_N(a, uint32_t, (size_t)n + 1);
@@ -177,6 +183,7 @@ ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kerne
     stats->rollbacks = stats->restarts = 0;
     out->fits = bound <= m.capacity &&
                 plan_levels(&m, (const uint32_t *const[2]){by_write, by_area}, n_order, stats);
+    out->cut = m.was_cut;
     out->needed = out->fits ? pm_height(&m) : place_low(&m, by_area, n_order);
     if (!out->fits && out->needed > m.capacity) {
         int64_t other = place_low(&m, by_write, n_order);

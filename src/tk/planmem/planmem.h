@@ -201,8 +201,10 @@ typedef struct ot_scope_places {
     uint32_t *multi;
     ot_reuse_level *level;
     ot_scope_plan *stats;
-    bool fits;      /* else there is no plan */
-    int64_t needed; /* the plan's height; where there is none, the height that level 0 wants */
+    bool fits;          /* else there is no plan */
+    int64_t needed;     /* the plan's height; where there is none, the height that level 0 wants */
+    int64_t work_limit; /* slots that are looked at, at most; 0: some seconds' */
+    bool cut;           /* that ended it: with more a higher level, or a plan, may be found */
 } ot_scope_places;
 /* planmem.c: one scope by PlanMemory's levels (seed 002). buffers: those of the scope. */
 ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,

@@ -72,6 +72,9 @@ typedef struct pm_state {
     pm_failed *failed; /* [n_failed] */
     uint32_t n_failed;
     int64_t work;       /* slots looked at, all attempts together */
+    int64_t max_work;   /* at most */
+    bool is_shared_out; /* no floor may spend what is kept for lower ones */
+    bool was_cut;       /* an attempt ended because its work was spent */
     uint32_t rollbacks; /* of this attempt */
 } pm_state;
 
@@ -101,6 +104,8 @@ void pm_unplace(pm_state *m, uint32_t b);
  * last one undone must not go where it was, and may try levels below the one it had only, as all
  * up to order[*i]. Set *i to it. false: no rollback is left. */
 bool pm_roll_back(pm_state *m, const uint32_t *order, uint32_t *i);
+/* Is there no work left for this floor? */
+bool pm_is_spent(pm_state *m);
 /* Has the buffer been rolled back from this offset, with as many slots? */
 bool pm_is_failed(const pm_state *m, uint32_t buffer, uint32_t multi, int64_t offset);
 
@@ -138,6 +143,10 @@ typedef struct mem_job {
     uint32_t *multi;
     ot_reuse_level *level;
     ot_scope_plan *stats;
+    /* asked only whether it fits and how: bounded work, no message where it does not */
+    bool is_trial;
+    bool cut;        /* out: bounded work ended PlanMemory */
+    bool impossible; /* out: the search proved that nothing fits */
 } mem_job;
 
 /* planmem_pack.c: pack slots as independent rectangles, their own slot counts only. capacity 0:
@@ -157,6 +166,19 @@ void mem_pools_place(const mem_job *j, const mem_pools *x, uint32_t i,
 /* mem_pool.c: what the kernel's `check` statements ask of the planned addresses. */
 ot_status mem_check_addresses(const ot_kernel *k, const char *path, const ot_mem_plan *p,
                               const ot_tk_machine *t, ot_diag *d) OT_MUST_USE;
+
+/* mem_plan.c: a planned scope in another capacity. */
+typedef struct mem_trial {
+    ot_scope scope;
+    int64_t capacity;   /* of it */
+    bool fits;          /* out, as all below */
+    bool certain;       /* not fits: it cannot; fits: nothing was left untried */
+    ot_scope_plan plan; /* where it fits */
+} mem_trial;
+/* p, t and o: as ot_mem_plan_kernel made and took them. Bounded work. Fails: OT_E_NOMEM. */
+ot_status mem_try_capacity(const ot_kernel *k, const ot_mem_plan *p, const ot_tk_machine *t,
+                           const ot_mem_options *o, ot_arena *a, ot_diag *d,
+                           mem_trial *trial) OT_MUST_USE;
 
 /* overflow.c: the failure of a scope that does not fit; `mode` that tried last; `required`:
  * least height found. */

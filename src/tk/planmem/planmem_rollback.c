@@ -23,6 +23,12 @@ bool pm_is_failed(const pm_state *m, uint32_t buffer, uint32_t multi, int64_t of
     return false;
 }
 
+bool pm_is_spent(pm_state *m)
+{
+    m->was_cut = m->was_cut || m->work > m->max_work;
+    return m->work > m->max_work;
+}
+
 /* Where the first free slot of b is. */
 static int64_t first_offset(const pm_state *m, uint32_t b)
 {
@@ -44,7 +50,7 @@ static bool has_place(pm_state *m, uint32_t b)
 bool pm_roll_back(pm_state *m, const uint32_t *order, uint32_t *i)
 {
     uint32_t b = order[*i];
-    if (m->rollbacks == m->max_rollbacks || m->work > PM_MAX_WORK) return false;
+    if (m->rollbacks == m->max_rollbacks || pm_is_spent(m)) return false;
     for (uint32_t j = *i; j-- > 0;) {
         uint32_t c = order[j];
         pm_failed made = {c, m->multi[c], first_offset(m, c)};
