@@ -447,12 +447,12 @@ static ot_status run_kernel(work *w)
 
 /* ---- MLIR ---- */
 
-/* Function number `at` of the text; its facts are w->r's. The text from *from to its end goes to
- * out (NULL: nowhere). */
-static ot_status plan_function(work *w, uint32_t at, const ot_tk_machine *t, size_t *from,
-                               FILE *out)
+/* A function of the text (NULL: there is none); its facts are w->r's. The text from *from to its
+ * end goes to out (NULL: nowhere). */
+static ot_status plan_function(work *w, const ot_mlir_function *fn, const ot_tk_machine *t,
+                               size_t *from, FILE *out)
 {
-    const ot_mlir_options o = {.mode = w->run->plan.part, .function = at};
+    const ot_mlir_options o = {.mode = w->run->plan.part, .function = fn};
     ot_mlir *m = NULL;
     ot_mem_plan *p = NULL;
     double start = ot_now();
@@ -470,20 +470,23 @@ static ot_status plan_function(work *w, uint32_t at, const ot_tk_machine *t, siz
     return s;
 }
 
-/* Numbers of the functions that are planned: all of --function's name, else all whose buffers
+/* The functions that are planned: all of --function's name, else all whose buffers
  * are their own. */
-static ot_status choose_functions(const work *w, const ot_mlir_functions *l, uint32_t **list,
-                                  uint32_t *n)
+static ot_status choose_functions(const work *w, const ot_mlir_functions *l,
+                                  const ot_mlir_function ***list, uint32_t *n)
 {
     const char *wanted = w->run->function;
     *n = 0;
-    if (!(*list = OT_NEW_N(w->r->arena, uint32_t, l->n + 1))) return ot_fail_nomem(w->d);
+    if (!(*list = OT_NEW_N(w->r->arena, const ot_mlir_function *, l->n + 1)))
+        return ot_fail_nomem(w->d);
     for (uint32_t k = 0; k < l->n; k++)
-        if (wanted ? strcmp(wanted, l->at[k].name) == 0 : !l->at[k].is_vector) (*list)[(*n)++] = k;
+        if (wanted ? strcmp(wanted, l->at[k].name) == 0 : !l->at[k].is_vector)
+            (*list)[(*n)++] = &l->at[k];
     if (*n == 0 && wanted)
         return ot_fail(w->d, OT_E_USAGE, "no function '%.200s' with a body in '%.300s'", wanted,
                        w->path);
-    if (*n == 0) (*list)[(*n)++] = 0; /* reading it says what is wrong where there is none */
+    /* reading it says what is wrong where there is none */
+    if (*n == 0) (*list)[(*n)++] = l->n > 0 ? &l->at[0] : NULL;
     if (*n > 1 && (w->run->svg || w->run->keep_maps))
         return ot_fail(w->d, OT_E_USAGE,
                        "a map or a report shows one function, '%.300s' has %u: choose one with "
@@ -493,8 +496,8 @@ static ot_status choose_functions(const work *w, const ot_mlir_functions *l, uin
 }
 
 /* Each by itself; facts of several are results of their own. */
-static ot_status plan_functions(work *w, const uint32_t *list, uint32_t n, const ot_tk_machine *t,
-                                FILE *out)
+static ot_status plan_functions(work *w, const ot_mlir_function *const *list, uint32_t n,
+                                const ot_tk_machine *t, FILE *out)
 {
     ot_memory_results *all = w->r, *own = n > 1 ? OT_NEW_N(all->arena, ot_memory_results, n) : all;
     size_t from = 0;
@@ -519,7 +522,8 @@ static ot_status run_mlir(work *w)
 {
     ot_mlir_functions l = {.arena = w->r->arena};
     ot_tk_machine t;
-    uint32_t *list, n;
+    const ot_mlir_function **list;
+    uint32_t n;
     FILE *out = NULL;
     double start = ot_now();
 

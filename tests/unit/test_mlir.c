@@ -352,11 +352,65 @@ static void loc_form(void **state)
     assert_true(strcmp(other.message, "elsewhere: x") == 0);
 }
 
+/* The function as it is written with its addresses; to be freed. */
+static char *written_function(const char *text, size_t n, const ot_mlir_function *at)
+{
+    const ot_mlir_options o = {.mode = OT_MEM_BOTH, .function = at};
+    ot_diag d = {0};
+    ot_mlir *m;
+    ot_mem_plan *p;
+    char *out = NULL;
+    size_t from = at->at, length;
+    if (ot_mlir_parse("k.mlir", text, n, &o, &d, &m) != OT_OK) fail_msg("%s", d.message);
+    assert_true(ot_mlir_kernel(m)->stmts[0].line > at->line);
+    plan(m, &p);
+    FILE *f = open_memstream(&out, &length);
+    assert_true(f != NULL && ot_mlir_write(m, p, &from, f) == OT_OK && fclose(f) == 0);
+    ot_mem_plan_free(p);
+    ot_mlir_free(m);
+    return out;
+}
+
+/* A file takes one reading: of a function that was found nothing else is read, but the token
+ * behind it. All other bytes may be what no text has. */
+static void a_function_is_read_alone(void **state)
+{
+    (void)state;
+    static const char text[] = "module {\n func.func private @far(memref<?xi8>)\n"
+                               " func.func @a(%x : " GM ") {\n  %t = memref.alloc() : " UB "\n"
+                               "  hivm.hir.load ins(%x : " GM ") outs(%t : " UB ")\n  return\n }\n"
+                               " func.func @b(%x : " GM ") {\n  %t = memref.alloc() : " UB "\n"
+                               "  %u = memref.alloc() : " UB "\n"
+                               "  hivm.hir.load ins(%x : " GM ") outs(%t : " UB ")\n"
+                               "  hivm.hir.load ins(%x : " GM ") outs(%u : " UB ")\n  return\n }\n"
+                               " func.func @c(%x : " GM
+                               ") {\n  return\n }\n func.func @d() {\n  return\n }\n}\n";
+    const char *const casts[] = {"%c0_i64)", "%c512_i64)"};
+    ot_mlir_functions l = {.arena = ot_arena_new()};
+    ot_diag d = {0};
+    assert_true(ot_mlir_find("k.mlir", text, strlen(text), &d, &l) == OT_OK && l.n == 4);
+    for (size_t k = 0; k < 2; k++) {
+        char damaged[sizeof text];
+        const size_t end = l.at[k + 1].at + strlen("func.func");
+        assert_true(strncmp(text + l.at[k].at, "func.func @", 11) == 0);
+        memset(damaged, 1, sizeof damaged);
+        memcpy(damaged + l.at[k].at, text + l.at[k].at, end - l.at[k].at);
+        char *whole = written_function(text, strlen(text), &l.at[k]);
+        char *alone = written_function(damaged, strlen(text), &l.at[k]);
+        assert_string_equal(whole, alone);
+        assert_non_null(strstr(alone, casts[k]));
+        free(whole);
+        free(alone);
+    }
+    ot_arena_free(l.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses),    cmocka_unit_test(refuses_copies), cmocka_unit_test(sizes),
-        cmocka_unit_test(round_trip), cmocka_unit_test(same_names),     cmocka_unit_test(damaged),
-        cmocka_unit_test(loc_form)};
+        cmocka_unit_test(refuses),    cmocka_unit_test(refuses_copies),
+        cmocka_unit_test(sizes),      cmocka_unit_test(round_trip),
+        cmocka_unit_test(same_names), cmocka_unit_test(damaged),
+        cmocka_unit_test(loc_form),   cmocka_unit_test(a_function_is_read_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

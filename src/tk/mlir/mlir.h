@@ -22,8 +22,9 @@ typedef struct ot_mlir ot_mlir;
 /* A function with a body. */
 typedef struct ot_mlir_function {
     const char *name;
-    uint32_t line, col;
-    bool is_vector; /* attribute hivm.vector_function: its memrefs are its caller's */
+    uint32_t line, col; /* of its first word */
+    size_t at;          /* byte of it in the text */
+    bool is_vector;     /* attribute hivm.vector_function: its memrefs are its caller's */
 } ot_mlir_function;
 
 typedef struct ot_mlir_functions {
@@ -38,9 +39,11 @@ ot_status ot_mlir_find(const char *path, const char *text, size_t n, ot_diag *d,
 
 /* What is read, and how. */
 typedef struct ot_mlir_options {
-    ot_mem_part mode;  /* of memref.alloc (local) and memref_ext.alloc_workspace, what is planned */
-    uint32_t function; /* its number among those with a body */
-    bool apart;        /* results of scf.if are either branch's buffer: they share no place */
+    ot_mem_part mode; /* of memref.alloc (local) and memref_ext.alloc_workspace, what is planned */
+    /* one that ot_mlir_find found in this text, of which nothing else is read then; NULL: the
+     * first with a body, and the text is read to its end */
+    const ot_mlir_function *function;
+    bool apart; /* results of scf.if are either branch's buffer: they share no place */
 } ot_mlir_options;
 
 /* Read one function of n bytes of text (borrowed until ot_mlir_free); path is for messages.

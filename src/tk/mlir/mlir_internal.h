@@ -42,7 +42,8 @@ typedef struct ml_lexer {
 
 /* ---- mlir_lex.c ---- */
 
-void ml_lex_init(ml_lexer *lx, const char *path, const char *text, size_t n, ot_diag *d);
+/* The first token; with `from` that of a function. */
+void ml_lex_init(ml_lexer *lx, const ot_mlir *m, const ot_mlir_function *from, ot_diag *d);
 void ml_next(ml_lexer *lx);
 /* OT_E_INPUT "path:line:col: ..."; the first failure stays. */
 ot_status ml_fail_at(ml_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...)
@@ -196,11 +197,11 @@ typedef struct ml_parser {
     uint32_t n_scope_results[OT_TK_DEPTH_MAX];
     uint32_t n_scopes;
     ml_passes *passes;
-    uint32_t block;          /* index of the block under way */
-    uint32_t *hoisted;       /* [passes->n_hoisted] ids of allocations at the head */
-    uint32_t wanted, n_seen; /* which function with a body is read, and how many there were */
-    ot_mlir_functions *list; /* only functions are looked for; else NULL */
-    bool apart;              /* results of branches need no common place */
+    uint32_t block;                 /* index of the block under way */
+    uint32_t *hoisted;              /* [passes->n_hoisted] ids of allocations at the head */
+    const ot_mlir_function *wanted; /* what is read; NULL: all, and the first body */
+    ot_mlir_functions *list;        /* only functions are looked for; else NULL */
+    bool apart;                     /* results of branches need no common place */
     uint32_t n_values, n_loops;
     /* a tensor of the caller that stands for all: what only reads writes it; OT_NONE: none so
      * far */

@@ -157,13 +157,19 @@ void ml_next(ml_lexer *lx)
     lx->in_shape = false;
 }
 
-void ml_lex_init(ml_lexer *lx, const char *path, const char *text, size_t n, ot_diag *d)
+void ml_lex_init(ml_lexer *lx, const ot_mlir *m, const ot_mlir_function *from, ot_diag *d)
 {
-    *lx = (ml_lexer){.r = ot_reader_of(path, text, n, d)};
-    if (n > ML_TEXT_MAX)
-        ml_fail(lx, "the text has %zu bytes: at most %zu are allowed", n, ML_TEXT_MAX);
-    else
-        ml_next(lx);
+    *lx = (ml_lexer){.r = ot_reader_of(m->path, m->text, m->n, d)};
+    if (m->n > ML_TEXT_MAX) {
+        ml_fail(lx, "the text has %zu bytes: at most %zu are allowed", m->n, ML_TEXT_MAX);
+        return;
+    }
+    if (from) {
+        lx->r.next = from->at;
+        lx->r.line = from->line;
+        lx->r.line_start = from->at + 1 - from->col;
+    }
+    ml_next(lx);
 }
 
 /* ---- what parsers ask ---- */

@@ -236,8 +236,7 @@ static ot_status parse_attributes(ml_parser *p, bool *vector)
 static ot_status parse_function(ml_parser *p)
 {
     ml_lexer *lx = &p->lx;
-    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
-    bool vector;
+    ot_mlir_function f = {.line = lx->r.tok_line, .col = lx->r.tok_col, .at = lx->r.at};
     ml_next(lx);
     if (!ml_accept_word(lx, "private") && !ml_accept_word(lx, "public"))
         (void)ml_accept_word(lx, "nested");
@@ -247,14 +246,14 @@ static ot_status parse_function(ml_parser *p)
     ml_next(lx);
     OT_TRY(parse_arguments(p));
     OT_TRY(parse_result_types(p));
-    OT_TRY(parse_attributes(p, &vector));
+    OT_TRY(parse_attributes(p, &f.is_vector));
     if (!ml_is(lx, '{')) return ml_close_scope(p, 0); /* a declaration */
     if (p->list) {
-        const ot_mlir_function f = {ot_strdup(p->list->arena, name), line, col, vector};
+        f.name = ot_strdup(p->list->arena, name);
         if (!f.name || !OT_PUSH(p->list->arena, p->list->at, p->list->n, p->list->cap, f))
             return ml_nomem(p);
     }
-    OT_TRY(!p->list && p->n_seen++ == p->wanted ? parse_body(p, name) : ml_skip_body(p));
+    OT_TRY(!p->list && !p->has_function ? parse_body(p, name) : ml_skip_body(p));
     return ml_close_scope(p, 0);
 }
 
@@ -336,7 +335,7 @@ static ot_status keep_hoisted(ml_parser *p)
 
 static ot_status parse_once(ml_parser *p, ot_diag *d)
 {
-    OT_TRY(parse_items(p, false));
+    OT_TRY(p->wanted ? parse_function(p) : parse_items(p, false));
     if (p->list) return OT_OK;
     if (!p->has_function) return ml_fail(&p->lx, "no function with a body");
     if (p->passes->again) return keep_hoisted(p);
@@ -359,7 +358,7 @@ static ot_status parse_all(ml_parser *p, ot_diag *d)
         if (!(m->names = ot_map_new(p->a)) || !(p->by_name = ot_map_new(p->a)) ||
             !(p->taken = ot_map_new(p->a)))
             return ot_fail_nomem(d);
-        ml_lex_init(&p->lx, m->path, m->text, m->n, d);
+        ml_lex_init(&p->lx, m, p->wanted, d);
         ot_status s = parse_once(p, d);
         ot_kb_drop(p->b);
         p->b = NULL;
