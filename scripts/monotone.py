@@ -10,8 +10,8 @@
 A step back is a plan that is worse than one of a tighter limit: in seconds (goal time), in bytes that the process grows by (goal
 memory) or takes in all (under a budget), in live ones where these are not known. A budget that is not kept (exit 3) is worse than any
 plan. What is worse in one figure and better in the other that is weighed with it is counted apart ("traded"): growth and the whole
-process with more slowdown; time and growth with a larger fast memory, where the untiled model is faster, too, from which
---max-slowdown counts, and larger tiles as fast as small ones.
+process with more slowdown; under a budget, less memory at a slowdown that goal memory does not take of itself; time and growth with a
+larger fast memory, where the untiled model is faster, too, from which --max-slowdown counts, and larger tiles as fast as small ones.
 
 A folder is read as its models.json says ("name", "file", "shapes", "dynamic"), else as its *.onnx. Each model ends a line with the
 sums so far; closes with `N runs N steps back, N traded`; exit 1 when one is a step back.
@@ -26,6 +26,7 @@ from tool_time import models_of
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SLOWDOWNS = [0, 5, 10, 20, 50, 100, 300]
+SLOWDOWN = 0.1  # what goal memory allows of itself; a tight budget alone may go beyond
 TENTHS = range(1, 10)
 FAST = ['128K', '256K', '512K', '1M', '2M', '4M', '8M', '16M']
 ABOUT = 1e-6  # figures are printed to so many digits
@@ -92,8 +93,12 @@ def run_slowdowns(o, model):
 def run_budgets(o, model, untiled):
     whole = untiled.get('process_bytes') or untiled['peak_bytes']
     found = []
+
+    def beyond(plan):
+        return max(0, seconds_of(plan) / untiled['time_seconds'] - 1 - SLOWDOWN)
+
     for goal, measure in (('time', seconds_of), ('memory', process_of)):
-        up = Upward(measure)
+        up = Upward(measure, beyond if goal == 'memory' else None)
         for k in TENTHS:
             budget = str(int(whole * k / 10))
             up.take(f'goal {goal}, budget {k}0 %', try_plan(o, model, ['--goal', goal, '--memory-budget', budget]))

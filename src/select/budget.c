@@ -6,8 +6,9 @@
  *                                                   a looser budget knows what a tighter one found
  *   for goal memory, slower and slower              unless one of these is met that takes no longer
  *                                                   than the slowdowns before allow; under goal
- *                                                   memory where nobody says how slow, and none is
- *                                                   met
+ *                                                   memory where nobody says how slow: once, for
+ *                                                   what is found there and takes no longer than
+ *                                                   allowed, and on where none is met
  */
 #include "variant.h"
 
@@ -19,7 +20,8 @@
 #define TENTHS     10
 #define ABOUT      0.02 /* so much longer than the untiled model is as good as no longer */
 
-static const double SLOWER[] = {0.3, 1.0}; /* slowdown, where a smaller one does not do */
+static const double SLOWER[] = {0.3,
+                                OT_BUDGET_SLOWDOWN}; /* slowdown, where a smaller one does not do */
 
 bool ot_budget_fits(int64_t process, const ot_plan_options *o)
 {
@@ -56,10 +58,13 @@ static ot_status try_tighter(const ot_budget_search *x, int64_t whole, double *m
     return OT_OK;
 }
 
-/* Plans that are slower than `before` are wanted, too: met takes longer than that, or none is. */
-static bool wants_slower(const ot_budget_search *x, double met, double before)
+/* Plans of SLOWER[k] are wanted, too: met takes longer than the slowdown before, or none is. */
+static bool wants_slower(const ot_budget_search *x, double met, size_t k)
 {
-    if (x->o->goal != OT_GOAL_TIME) return x->o->max_slowdown == OT_MAX_SLOWDOWN && !isfinite(met);
+    const double before = k > 0 ? SLOWER[k - 1] : ABOUT;
+    if (x->stops && isfinite(met)) return false;
+    if (x->o->goal != OT_GOAL_TIME)
+        return x->o->max_slowdown == OT_MAX_SLOWDOWN && (k == 0 || !isfinite(met));
     return met > x->untiled.time_s * (1 + before);
 }
 
@@ -67,16 +72,13 @@ ot_status ot_budget_run(const ot_budget_search *x)
 {
     const ot_plan_options *o = x->o;
     const int64_t peak = x->untiled.peak_bytes, growth = x->untiled.growth_bytes;
-    double met = INFINITY, before = ABOUT;
+    double met = INFINITY;
     OT_TRY(x->attempt(x->of, o, &met));
     if (o->force_form != OT_FORM_NONE || (x->stops && isfinite(met))) return OT_OK;
     OT_TRY(try_tighter(x, peak, &met));
     if (growth != peak) OT_TRY(try_tighter(x, growth, &met));
     if (!x->stops || !isfinite(met)) OT_TRY(try_memory(x, o->max_slowdown, &met));
-    for (size_t k = 0; k < sizeof SLOWER / sizeof *SLOWER; k++) {
-        if (!wants_slower(x, met, before)) return OT_OK;
+    for (size_t k = 0; k < sizeof SLOWER / sizeof *SLOWER && wants_slower(x, met, k); k++)
         if (SLOWER[k] > o->max_slowdown) OT_TRY(try_memory(x, SLOWER[k], &met));
-        before = SLOWER[k];
-    }
     return OT_OK;
 }

@@ -15,26 +15,40 @@ typedef struct selecting {
     ot_laps laps;
     /* budget */
     ot_pick best;
-    ot_diag why; /* the first refusal */
+    double untiled_s;
+    bool is_slower; /* best is slower than is allowed of plans that no budget asks for */
+    ot_diag why;    /* the first refusal */
 } selecting;
 
 /* ---- a memory budget ---- */
 
-/* p in the place of what is kept: of those whose process keeps the budget the fastest, else, and
- * for goal memory, the one whose process takes least. */
-static bool is_better(const selecting *x, const ot_pick *p)
+/* The least budget that an outcome keeps to; a process that is not known counts as its live tensors. */
+static int64_t budget_needed(const ot_outcome *f)
+{
+    return ot_max(f->peak, ot_budget_for(ot_outcome_process(f)));
+}
+
+static bool keeps_budget(const selecting *x, const ot_outcome *f)
 {
     const ot_plan_options *o = x->laps.r->options;
+    return f->peak <= o->memory_budget && ot_budget_fits(ot_outcome_process(f), o);
+}
+
+/* p in the place of what is kept: of those that keep to the budget the fastest, for goal memory the
+ * one whose process takes least, within the slowdown before all others; where none does, the one
+ * that needs the least budget. */
+static bool is_better(const selecting *x, const ot_pick *p, bool is_slower)
+{
     const ot_outcome *a = &x->best.found, *b = &p->found;
     const int64_t process = ot_outcome_process(b), kept = ot_outcome_process(a);
-    const bool fits = ot_budget_fits(process, o);
+    const bool keeps = keeps_budget(x, b);
     if (!x->best.v) return true;
-    if (kept == 0 || process == 0) /* not known: live tensors of both keep to the budget */
-        return o->goal == OT_GOAL_TIME ? b->seconds < a->seconds * (1 - OT_TIME_ABOUT)
-                                       : b->peak < a->peak;
-    if (o->goal == OT_GOAL_TIME && fits != ot_budget_fits(kept, o)) return fits;
-    if (o->goal == OT_GOAL_TIME && fits) return b->seconds < a->seconds * (1 - OT_TIME_ABOUT);
-    return process < kept;
+    if (keeps != keeps_budget(x, a)) return keeps;
+    if (!keeps) return budget_needed(b) < budget_needed(a);
+    if (x->laps.r->options->goal == OT_GOAL_TIME)
+        return b->seconds < a->seconds * (1 - OT_TIME_ABOUT);
+    if (is_slower != x->is_slower) return x->is_slower;
+    return kept == 0 || process == 0 ? b->peak < a->peak : process < kept;
 }
 
 static ot_status attempt(void *of, const ot_plan_options *o, double *met)
@@ -51,10 +65,14 @@ static ot_status attempt(void *of, const ot_plan_options *o, double *met)
     if (ot_dbg['P'])
         fprintf(stderr, "> Budget: peak %lld, process %lld, %.3f ms\n", (long long)p.found.peak,
                 (long long)ot_outcome_process(&p.found), p.found.seconds * 1e3);
-    if (p.found.peak <= x->laps.r->options->memory_budget && is_better(x, &p)) x->best = p;
-    const bool keeps = x->best.v &&
-                       ot_budget_fits(ot_outcome_process(&x->best.found), x->laps.r->options);
-    *met = keeps ? x->best.found.seconds : INFINITY;
+    const ot_plan_options *user = x->laps.r->options;
+    const double allowed = x->untiled_s * (1 + user->max_slowdown) * (1 + OT_TIME_ABOUT);
+    const bool is_slower = o->max_slowdown > user->max_slowdown && p.found.seconds > allowed;
+    if (is_better(x, &p, is_slower)) {
+        x->best = p;
+        x->is_slower = is_slower;
+    }
+    *met = keeps_budget(x, &x->best.found) ? x->best.found.seconds : INFINITY;
     return OT_OK;
 }
 
@@ -94,9 +112,18 @@ static ot_status find_in_budget(selecting *x, ot_pick *out)
                     .time_s = ot_planner_untiled_seconds(plain->c->planner)},
         .n_nodes = ot_planner_nodes(plain->c->planner),
         .attempt = attempt};
+    x->untiled_s = b.untiled.time_s;
     OT_TRY(ot_budget_run(&b));
-    if (!x->best.v && x->laps.r->options->best_effort) return find_least(x, out);
+    if (x->best.v && keeps_budget(x, &x->best.found)) {
+        *out = x->best;
+        return OT_OK;
+    }
+    ot_pick least = {0};
+    const ot_status s = find_least(x, &least);
+    if (s == OT_E_NOMEM) return s;
+    if (s == OT_OK && is_better(x, &least, false)) x->best = least;
     if (!x->best.v) return ot_fail(x->laps.r->diag, OT_E_BUDGET, "%s", x->why.message);
+    *x->laps.r->diag = (ot_diag){0};
     *out = x->best;
     return OT_OK;
 }
@@ -160,9 +187,10 @@ static ot_status select_typed(selecting *x, bool widened, ot_pick *p, bool *foun
     const ot_plan_options *o = x->laps.r->options;
     OT_TRY(open_groups(x, widened, found));
     if (!*found) return OT_OK;
-    ot_status s = o->memory_budget > 0 && !o->force ? find_in_budget(x, p)
-                                                    : ot_laps_find(&x->laps, o, p);
-    if (s == OT_E_BUDGET && x->laps.r->is_dynamic &&
+    const bool limited = o->memory_budget > 0 && !o->force;
+    ot_status s = limited ? find_in_budget(x, p) : ot_laps_find(&x->laps, o, p);
+    const bool missed = limited && !o->best_effort && s == OT_OK && !keeps_budget(x, &p->found);
+    if ((missed || s == OT_E_BUDGET) && x->laps.r->is_dynamic &&
         !ot_runtime_sequences(x->laps.r->target->runtime))
         s = refuse_untiled(x);
     if (s == OT_E_BUDGET && o->best_effort && o->memory_budget > 0) s = find_least(x, p);

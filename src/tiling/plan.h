@@ -118,6 +118,8 @@ typedef struct ot_plan {
 typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
 
 #define OT_MAX_SLOWDOWN 0.10 /* of goal memory, where nobody says */
+/* the same under a memory budget that nothing faster keeps */
+#define OT_BUDGET_SLOWDOWN 1.0
 
 typedef struct ot_plan_options {
     ot_goal goal;

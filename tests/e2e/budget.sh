@@ -41,6 +41,18 @@ for name in chain norms; do
     [ ! -e "$tmp/none.onnx" ] || fail "a file of a model that passes the budget"
 done
 
+# What a refusal requires is the least that is found: that much is enough.
+for name in chain norms; do
+    for goal in time memory; do
+        for budget in 2M 20M 40M; do
+            "$TOOL" inspect "$tmp/$name.onnx" --target cpu-generic --threads 1 --goal $goal --memory-budget $budget \
+                >"$tmp/out" 2>"$tmp/err" && continue
+            required=$(sed -n 's/.*required \([0-9]*\) bytes.*/\1/p' "$tmp/err")
+            expect 0 "$TOOL" inspect "$tmp/$name.onnx" --target cpu-generic --threads 1 --goal $goal --memory-budget "$required"
+        done
+    done
+done
+
 # The same bytes from run to run, and with the engine, of whose process nothing is predicted.
 for k in 1 2; do expect 0 "$TOOL" "$tmp/norms.onnx" -o "$tmp/run$k.onnx" -q --target cpu-generic --memory-budget 190M; done
 cmp -s "$tmp/run1.onnx" "$tmp/run2.onnx" || fail "the result differs from run to run"

@@ -349,7 +349,10 @@ static ot_status check_limits(const checker *c)
 {
     const ot_plan_options *o = c->o;
     const ot_figures *t = &c->p->tiled, *u = &c->p->untiled;
-    const double allowed = u->time_s * (1 + o->max_slowdown);
+    const bool is_default = o->max_slowdown == OT_MAX_SLOWDOWN;
+    const double slowdown = o->memory_budget > 0 && is_default ? OT_BUDGET_SLOWDOWN
+                                                               : o->max_slowdown;
+    const double allowed = u->time_s * (1 + slowdown);
     /* for tiles that take longer */
     const bool asked = o->force || o->max_tensor > 0 || o->force_form == OT_FORM_STREAM;
     if (o->goal == OT_GOAL_MEMORY && !asked && t->time_s > allowed * (1 + ABOUT))
