@@ -200,6 +200,9 @@ typedef struct ot_tk_stmt {
     const char *name;         /* COMPUTE: operation */
     const uint32_t *out, *in; /* [n_out], [n_in] value ids */
     uint32_t n_out, n_in;
+    /* COMPUTE: [n_in] the operand that each input is, or may be: of several that a name of MLIR
+     * may mean, one is; NULL: each is its own */
+    const uint32_t *operand;
     const uint32_t *carried;   /* FOR, WHILE: [n_out] value ids; in[k] is the init of carried[k] */
     bool has_condition;        /* WHILE, IF: in[n_in - 1] is the condition (false: `?`) */
     const ot_tk_range *ranges; /* LOAD: window of in[0]; STORE: window of out[0]; NULL: all of it */

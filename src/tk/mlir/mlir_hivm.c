@@ -174,7 +174,6 @@ static const char *rule_name(const ml_parser *p, const hivm_call *c)
     for (uint32_t k = 0; k < c->outs.n; k++)
         if (p->symbols[c->outs.symbols[k]].n_also > 0) return "operation";
     for (uint32_t k = 0; k < c->ins.n; k++) {
-        if (p->symbols[c->ins.symbols[k]].n_also > 0) return "operation";
         bool planned = p->symbols[c->ins.symbols[k]].value != OT_NONE;
         if (planned && gone) return "operation";
         gone = gone || !planned;
@@ -188,6 +187,8 @@ static const char *rule_name(const ml_parser *p, const hivm_call *c)
 
 typedef struct id_list {
     uint32_t at[IDS_MAX], n;
+    uint32_t operand[IDS_MAX]; /* which of the operation's each may be */
+    uint32_t n_operands;       /* of these, all told */
 } id_list;
 
 /* Ids of what is planned among the operands are added to the list; once: each once. */
@@ -201,8 +202,10 @@ static ot_status gather(ml_parser *p, const ml_operands *o, bool writes, bool on
             while (j < l->n && l->at[j] != ids[i]) j++;
             if (j < l->n) continue;
             if (l->n == IDS_MAX) return ml_fail(&p->lx, "more than %d buffers", IDS_MAX);
+            l->operand[l->n] = l->n_operands;
             l->at[l->n++] = ids[i];
         }
+        l->n_operands += n > 0;
     }
     return OT_OK;
 }
@@ -233,6 +236,7 @@ static ot_status add_call(ml_parser *p, const hivm_call *c, ot_tk_stmt at)
     at.pipe = pipe_of(p, c);
     at.name = rule_name(p, c);
     at.in = in.at;
+    at.operand = in.operand;
     at.n_in = in.n;
     at.out = out.at;
     at.n_out = out.n;

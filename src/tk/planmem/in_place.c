@@ -124,7 +124,8 @@ bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, 
     for (uint32_t j = 0; j < s->n_in; j++) {
         if (f->var_of[s->in[j]] != from) continue;
         reads = true;
-        if (!f->whole[s->in[j]] || !ot_in_place_rule(s->name, j, o->restrict_in_place))
+        const uint32_t operand = s->operand ? s->operand[j] : j;
+        if (!f->whole[s->in[j]] || !ot_in_place_rule(s->name, operand, o->restrict_in_place))
             return false;
         if (!same_elements(out, &f->k->values[s->in[j]])) return false;
     }
