@@ -296,7 +296,8 @@ static void what_a_budget_tries(void **state)
         assert_int_equal(x.o[5 + k].goal, OT_GOAL_MEMORY);
         assert_true(x.o[5 + k].max_slowdown == slower[k]);
     }
-    /* under goal memory one slower search, more where none keeps to it, unless a limit was asked for */
+    /* under goal memory one slower search, more where none keeps to it, unless a limit was asked
+     * for */
     assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, UINT32_MAX, 0).n, 8);
     assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, 7, 1.2).n, 7);
     assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, 1, 1.9).n, 7);
