@@ -22,7 +22,8 @@ typedef struct selecting {
 
 /* ---- a memory budget ---- */
 
-    bool is_slower; /* best is slower than is allowed where no budget asks for it */
+/* The least budget that an outcome keeps to; a process that is not known counts as its live
+ * tensors. */
 static int64_t budget_needed(const ot_outcome *f)
 {
     return ot_max(f->peak, ot_budget_for(ot_outcome_process(f)));
