@@ -255,14 +255,34 @@ static ot_status count_node(tally *x, const ot_graph *g, const ot_node *n, uint3
     return OT_OK;
 }
 
+/* The weights of n, which runs on 8-bit tensors, as they are in the file: packed once. */
+static void count_bytes(tally *x, const ot_graph *g, const ot_node *n, bool *seen)
+{
+    for (uint32_t j = 1; j < n->n_in; j++) {
+        const ot_id of = ot_dequantized_from(g, n->in[j]);
+        if (of == OT_NONE || seen[of] || !ot_value_is_precomputed(g, of)) continue;
+        seen[of] = true;
+        x->packed += bytes_of(&g->values[of]);
+        count_copies(x, g, &g->values[of], bytes_of(&g->values[of]), WEIGHT_OF_CONV);
+    }
+}
+
 static ot_status count_graph(tally *x, const ot_graph *g, uint32_t depth)
 {
     bool *seen = OT_NEW_N(x->a, bool, g->n_values + 1u);
     folding f;
+    ot_on_bytes bytes;
     if (!seen) return OT_E_NOMEM;
     OT_TRY(find_folding(g, x->a, &f));
+    OT_TRY(ot_onnxruntime_on_bytes(g, ot_runtime_fuses(x->r), x->a, &bytes));
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
+        if (bytes.gone[g->order[k]] || bytes.names[g->order[k]]) continue;
+        if (bytes.nodes[g->order[k]]) {
+            x->nodes += NODE;
+            count_bytes(x, g, n, seen);
+            continue;
+        }
         if (f.nodes[g->order[k]])
             count_folded(x, g, n, &f);
         else

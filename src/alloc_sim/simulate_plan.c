@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#define ADDRESS 8 /* bytes of one */
+
 typedef struct maker {
     const ot_graph *g;
     const ot_runtime *r;
@@ -21,6 +23,7 @@ typedef struct maker {
     ot_id *tail;   /* [n_nodes] where it runs if it is replaced (ot_onnxruntime_replaced) */
     ot_id *others; /* [n_nodes] of such a last node: another of its group, and so on; OT_NONE */
     uint32_t *by;  /* [n_values] step that makes v; OT_NONE */
+    ot_on_bytes bytes;
     /* [n_nodes] place in the file, where that is another order than the graph's; else NULL */
     uint32_t *place;
 } maker;
@@ -254,9 +257,29 @@ static int64_t selected_bytes(const maker *m, const ot_node *n, uint32_t k)
     return bytes;
 }
 
+/* What a kernel of 8-bit tensors holds: where each tap of a convolution's windows begins, or what
+ * a mean is made of in float32. */
+static int64_t scratch_on_bytes(const maker *m, const ot_node *n)
+{
+    const ot_value *x = &m->g->values[n->in[0]], *y = &m->g->values[n->out[0]];
+    int64_t bytes = 0, taps = 1;
+    if (n->op == OT_OP_AveragePool) return ot_sim_held_bytes(x, &bytes) ? bytes : 0;
+    if (n->op != OT_OP_Conv || !ot_value_elems(y, &bytes) || y->rank < 3 || y->dims[0] <= 0 ||
+        y->dims[1] <= 0)
+        return 0;
+    const ot_value *w = &m->g->values[n->in[1]];
+    for (int32_t k = 2; k < w->rank; k++)
+        if (!ot_mul_i64(taps, w->dims[k], &taps)) return 0;
+    bytes /= y->dims[0] * y->dims[1]; /* pixels */
+    if (taps == 1 || !ot_mul_i64(bytes, taps, &bytes) || !ot_mul_i64(bytes, ADDRESS, &bytes)) return 0;
+    return bytes <= OT_SIM_MOST_BYTES ? bytes : 0;
+}
+
 /* What a kernel holds besides operands and results, or what is inside of the node does. */
 static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
 {
+    if (m->bytes.nodes[n - m->g->nodes])
+        return (ot_sim_scratch){.bytes = {scratch_on_bytes(m, n)}};
     if (n->inner.bytes < 0) m->p->n_unknown++;
     if (n->inner.bytes > 0)
         return (ot_sim_scratch){.bytes = {ot_min(n->inner.bytes, OT_SIM_MOST_BYTES)}};
@@ -273,7 +296,9 @@ static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
 static void set_result(maker *m, ot_sim_step *s, ot_id v, bool blocked)
 {
     const ot_value *x = &m->g->values[v];
-    const int64_t bytes = layout_bytes(m, x, blocked);
+    int64_t bytes = layout_bytes(m, x, blocked), elems = 0;
+    if (m->bytes.values[v] && ot_value_elems(x, &elems) && elems <= OT_SIM_MOST_BYTES)
+        bytes = elems;
     if (x->is_tensor && bytes < 0) m->p->n_unknown++;
     m->p->values[v] = (ot_sim_value){.bytes = bytes,
                                      .buffer = OT_NONE,
@@ -360,10 +385,12 @@ static ot_status change_layouts(maker *m, const ot_node *n, ot_id tail, layout_r
                                 uint32_t *reads)
 {
     for (uint32_t k = 0; k < n->n_in; k++) {
+        const ot_id of = m->bytes.nodes[n - m->g->nodes] ? ot_dequantized_from(m->g, n->in[k])
+                                                         : OT_NONE;
         reads[k] = OT_NONE;
         if (n->in[k] == OT_NONE) continue;
         if (is_within(m, n->in[k], tail)) continue;
-        OT_TRY(in_layout(m, n->in[k], how.makes ? k == 0 && how.input : how.blocked, &reads[k]));
+        OT_TRY(in_layout(m, of == OT_NONE ? n->in[k] : of, how.makes ? k == 0 && how.input : how.blocked, &reads[k]));
     }
     return OT_OK;
 }
@@ -427,8 +454,10 @@ static ot_status node_step(maker *m, ot_id id)
     bool input = false, done;
     OT_TRY(join_convolution(m, tail, &done));
     if (done) return OT_OK;
-    bool makes = n->op == OT_OP_Conv && n->n_in >= 2 && ot_sim_is_blocked(m->g, m->r, n, &input);
-    bool blocked = makes || (n->op != OT_OP_Conv && stays_blocked(m, n));
+    const bool on_bytes = m->bytes.nodes[m->head[id]];
+    bool makes = n->op == OT_OP_Conv && !on_bytes && n->n_in >= 2 &&
+                 ot_sim_is_blocked(m->g, m->r, n, &input);
+    bool blocked = makes || (!on_bytes && n->op != OT_OP_Conv && stays_blocked(m, n));
     uint32_t *reads = OT_NEW_N(m->a, uint32_t, n->n_in + 1u);
     if (!reads) return OT_E_NOMEM;
     OT_TRY(change_layouts(m, n, OT_NONE, (layout_reads){makes, input, blocked}, reads));
@@ -444,8 +473,8 @@ static ot_status node_step(maker *m, ot_id id)
         if (reads[k] != OT_NONE) add_read(m, s, reads[k], ot_runtime_overwrites(m->r, n, k));
     for (uint32_t k = 0; k < n->n_captured; k++)
         if (n->captured[k] != OT_NONE) add_read(m, s, captured[k], false);
-    s->is_view = ot_op_is_view(n->op) || ot_onnxruntime_reads_through(g, n);
-    s->conv.is_conv = n->op == OT_OP_Conv;
+    s->is_view = ot_op_is_view(n->op) || m->bytes.names[id] || ot_onnxruntime_reads_through(g, n);
+    s->conv.is_conv = n->op == OT_OP_Conv && !on_bytes;
     if (blocked && (s->conv.is_conv || ot_op_access(n->op) == OT_ACC_POOL ||
                     ot_op_access(n->op) == OT_ACC_GLOBALPOOL || n->op == OT_OP_Resize ||
                     n->op == OT_OP_Upsample || n->op == OT_OP_BatchNormalization))
@@ -551,6 +580,8 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
         out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
     OT_TRY(find_places(&m));
     OT_TRY(list_groups(&m));
+    OT_TRY(ot_onnxruntime_on_bytes(g, ot_runtime_fuses(r), a, &m.bytes));
+    for (ot_id k = 0; k < g->n_nodes; k++) m.merged[k] |= m.bytes.gone[k];
     for (uint32_t k = 0; ot_runtime_fuses(r) && k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_into_weights(&m, g->order[k]);
     for (uint32_t k = 0; k < g->n_order; k++) {

@@ -261,6 +261,22 @@ bool ot_onnxruntime_reads_through(const ot_graph *g, const ot_node *n);
  * OT_E_NOMEM. */
 ot_status ot_onnxruntime_replaced(const ot_graph *g, ot_arena *a, ot_id **tail) OT_MUST_USE;
 
+/* ---- onnxruntime_bytes.c ---- */
+
+/* What ONNX Runtime runs on 8-bit tensors of a graph. */
+typedef struct ot_on_bytes {
+    bool *nodes;  /* [n_nodes] operators that do: they read what their operands are made of */
+    bool *names;  /* [n_nodes] QuantizeLinear, limits: part of the operator before them */
+    bool *gone;   /* [n_nodes] DequantizeLinear whose result nobody reads then */
+    bool *values; /* [n_values] float32 in the file, held with 8 bits */
+} ot_on_bytes;
+/* Fills x, in arena a; fuses: the runtime merges such nodes, else there are none. Requires ORDER,
+ * USES. Fails: OT_E_NOMEM. */
+ot_status ot_onnxruntime_on_bytes(const ot_graph *g, bool fuses, ot_arena *a,
+                                  ot_on_bytes *x) OT_MUST_USE;
+/* The tensor of 8 bits or less that DequantizeLinear makes v of; OT_NONE: it makes no such v. */
+ot_id ot_dequantized_from(const ot_graph *g, ot_id v);
+
 /* The engine's answer, for rules that ask more than that. ctx: not looked at. */
 bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
                       ot_group_role role);
