@@ -264,21 +264,22 @@ static int64_t scratch_on_bytes(const maker *m, const ot_node *n)
     const ot_value *x = &m->g->values[n->in[0]], *y = &m->g->values[n->out[0]];
     int64_t bytes = 0, taps = 1;
     if (n->op == OT_OP_AveragePool) return ot_sim_held_bytes(x, &bytes) ? bytes : 0;
-    if (n->op != OT_OP_Conv || !ot_value_elems(y, &bytes) || y->rank < 3 || y->dims[0] <= 0 ||
-        y->dims[1] <= 0)
+    if ((n->op != OT_OP_Conv && n->op != OT_OP_QLinearConv) || !ot_value_elems(y, &bytes) ||
+        y->rank < 3 || y->dims[0] <= 0 || y->dims[1] <= 0)
         return 0;
-    const ot_value *w = &m->g->values[n->in[1]];
+    const ot_value *w = &m->g->values[n->in[n->op == OT_OP_Conv ? 1 : 3]];
     for (int32_t k = 2; k < w->rank; k++)
         if (!ot_mul_i64(taps, w->dims[k], &taps)) return 0;
     bytes /= y->dims[0] * y->dims[1]; /* pixels */
-    if (taps == 1 || !ot_mul_i64(bytes, taps, &bytes) || !ot_mul_i64(bytes, ADDRESS, &bytes)) return 0;
+    if (taps == 1 || !ot_mul_i64(bytes, taps, &bytes) || !ot_mul_i64(bytes, ADDRESS, &bytes))
+        return 0;
     return bytes <= OT_SIM_MOST_BYTES ? bytes : 0;
 }
 
 /* What a kernel holds besides operands and results, or what is inside of the node does. */
 static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
 {
-    if (m->bytes.nodes[n - m->g->nodes])
+    if (m->bytes.nodes[n - m->g->nodes] || (n->op == OT_OP_QLinearConv && n->n_in > 3))
         return (ot_sim_scratch){.bytes = {scratch_on_bytes(m, n)}};
     if (n->inner.bytes < 0) m->p->n_unknown++;
     if (n->inner.bytes > 0)
@@ -390,7 +391,8 @@ static ot_status change_layouts(maker *m, const ot_node *n, ot_id tail, layout_r
         reads[k] = OT_NONE;
         if (n->in[k] == OT_NONE) continue;
         if (is_within(m, n->in[k], tail)) continue;
-        OT_TRY(in_layout(m, of == OT_NONE ? n->in[k] : of, how.makes ? k == 0 && how.input : how.blocked, &reads[k]));
+        OT_TRY(in_layout(m, of == OT_NONE ? n->in[k] : of,
+                         how.makes ? k == 0 && how.input : how.blocked, &reads[k]));
     }
     return OT_OK;
 }
