@@ -77,6 +77,11 @@ def table(rows, runtimes, titles, results, notes, head):
     return lines
 
 
+def equal_alone(row, results):
+    """Whether every runtime that can run the row's untiled model gives equal results of the tiled one."""
+    return all(x['verdict'] in ('equal', '-') for x in results if x['row'] == row)
+
+
 def ordered(items):
     return list(dict.fromkeys(items))
 
@@ -90,8 +95,11 @@ def page(result):
         results = [x for x in result['results'] if x['table'] == key]
         if not results:
             continue
-        notes = Notes()
-        lines += ['', intro, ''] + table(ordered(x['row'] for x in results), runtimes, titles, results, notes, head)
+        notes, rows = Notes(), ordered(x['row'] for x in results)
+        plain = [row for row in rows if key == 'models' and equal_alone(row, results)]
+        if plain:
+            intro = f'{intro.rstrip(":")}. Equal wherever the untiled model runs: {", ".join(plain)}. The others:'
+        lines += ['', intro, ''] + table([row for row in rows if row not in plain], runtimes, titles, results, notes, head)
         if notes.numbers:
             lines += ['', 'What they say:', ''] + notes.lines()
     if result.get('bugs'):
@@ -105,9 +113,9 @@ def write_page(path, result):
     with open(path, encoding='utf-8') as f:
         text = f.read()
     before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
+    text = before + BEGIN + '\n' + '\n'.join(page(result)).strip() + '\n\n' + END + rest.split(END)[1]
     with open(path, 'w', encoding='utf-8') as f:
-        f.write(before + BEGIN + '\n' + '\n'.join(page(result)).strip() + '\n\n' + END + after)
+        f.write(text)
 
 
 def write_json(path, result):
