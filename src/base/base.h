@@ -149,6 +149,11 @@ static inline int64_t ot_gcd(int64_t a, int64_t b)
 bool ot_parse_size(const char *text, int64_t *bytes) OT_MUST_USE;
 /* "1.5 MiB", "362 KiB", "17 B" into buf; returns buf. */
 char *ot_format_bytes(double bytes, char *buf, size_t n);
+/* "97.8 MiB (102498304 bytes)", "17 B": to read, and to give again as an option's value. */
+char *ot_format_exact_bytes(int64_t bytes, char *buf, size_t n);
+/* "required 97.8 MiB (102498304 bytes), available 10.0 MiB, excess 87.8 MiB" into buf. */
+#define OT_EXCESS_SIZE 160
+char *ot_format_excess(int64_t required, int64_t available, char *buf, size_t n);
 /* "1.23 ms", "45.0 us", "2.10 s" into buf; returns buf. */
 char *ot_format_seconds(double s, char *buf, size_t n);
 

@@ -99,6 +99,27 @@ char *ot_format_bytes(double bytes, char *buf, size_t n)
     return buf;
 }
 
+char *ot_format_exact_bytes(int64_t bytes, char *buf, size_t n)
+{
+    char shown[32];
+    ot_format_bytes((double)bytes, shown, sizeof shown);
+    if (bytes > -1024 && bytes < 1024)
+        snprintf(buf, n, "%s", shown);
+    else
+        snprintf(buf, n, "%s (%lld bytes)", shown, (long long)bytes);
+    return buf;
+}
+
+char *ot_format_excess(int64_t required, int64_t available, char *buf, size_t n)
+{
+    char needs[64], has[32], over[32];
+    snprintf(buf, n, "required %s, available %s, excess %s",
+             ot_format_exact_bytes(required, needs, sizeof needs),
+             ot_format_bytes((double)available, has, sizeof has),
+             ot_format_bytes((double)required - (double)available, over, sizeof over));
+    return buf;
+}
+
 char *ot_format_seconds(double s, char *buf, size_t n)
 {
     static const char *const units[] = {"s", "ms", "us", "ns"};

@@ -96,6 +96,8 @@ static ot_status refuse(const search *x)
 {
     const ot_bounds_side *t = &x->facts.tiled;
     const int64_t budget = x->o->memory_budget;
+    char a[64], b[32];
+    ot_format_bytes((double)budget, b, sizeof b);
     if (!x->best)
         return ot_fail(x->c.diag, OT_E_BUDGET,
                        "memory budget cannot be kept over the range: no plan keeps to it");
@@ -105,17 +107,17 @@ static ot_status refuse(const search *x)
     if (t->live_bytes > budget)
         return ot_fail(x->c.diag, OT_E_BUDGET,
                        "memory budget cannot be kept over the range: at %.300s live tensors take "
-                       "%lld bytes, %lld are allowed",
-                       t->live_at, (long long)t->live_bytes, (long long)budget);
+                       "%s, %s are allowed",
+                       t->live_at, ot_format_exact_bytes(t->live_bytes, a, sizeof a), b);
     if (t->process_bytes > budget)
         return ot_fail(x->c.diag, OT_E_BUDGET,
                        "memory budget cannot be kept over the range: at %.300s the process takes "
-                       "up to %lld bytes, %lld are allowed",
-                       t->growth_at, (long long)t->process_bytes, (long long)budget);
+                       "up to %s, %s are allowed",
+                       t->growth_at, ot_format_exact_bytes(t->process_bytes, a, sizeof a), b);
     return ot_fail(x->c.diag, OT_E_BUDGET,
-                   "memory budget cannot be kept over the range: the plan holds %lld bytes at "
-                   "once, %lld are allowed",
-                   (long long)x->best->tiled.peak_bytes, (long long)budget);
+                   "memory budget cannot be kept over the range: the plan holds %s at once, %s "
+                   "are allowed",
+                   ot_format_exact_bytes(x->best->tiled.peak_bytes, a, sizeof a), b);
 }
 
 ot_status ot_bounds_plan(const ot_select_request *r, ot_model *design, ot_plan **p,

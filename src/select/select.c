@@ -94,10 +94,11 @@ static ot_status refuse_untiled(const selecting *x)
     const int64_t needed = ot_planner_peak(plain->planner, NULL, 0);
     const int64_t budget = x->laps.r->options->memory_budget;
     *x->laps.r->diag = (ot_diag){0};
+    char excess[OT_EXCESS_SIZE];
     return ot_fail(x->laps.r->diag, OT_E_BUDGET,
-                   "memory budget cannot be met: required %lld bytes, available %lld, excess %lld: "
-                   "%s takes no tiles of dynamic dimensions: bind them with --shape",
-                   (long long)needed, (long long)budget, (long long)(needed - budget),
+                   "memory budget cannot be met: %s: %s takes no tiles of dynamic dimensions: bind "
+                   "them with --shape",
+                   ot_format_excess(needed, budget, excess, sizeof excess),
                    x->laps.r->target->runtime->name);
 }
 
@@ -268,13 +269,13 @@ static const char *say_missed(const ot_select_request *r, const ot_selection *s)
         return "memory budget cannot be shown to be kept: what subgraphs take is not known";
     if (t->growth_bytes > 0) needed = ot_max(needed, ot_budget_for(t->process_bytes));
     if (needed <= o->memory_budget) return "";
+    char excess[OT_EXCESS_SIZE], live[32], process[32];
     return ot_format(s->arena,
-                     "memory budget cannot be met: required %lld bytes, available %lld, excess "
-                     "%lld (live tensors take %lld; the process is predicted to take %lld, and "
-                     "predictions are a tenth off)",
-                     (long long)needed, (long long)o->memory_budget,
-                     (long long)(needed - o->memory_budget), (long long)t->peak_bytes,
-                     (long long)t->process_bytes);
+                     "memory budget cannot be met: %s (live tensors take %s; the process is "
+                     "predicted to take %s, and predictions are a tenth off)",
+                     ot_format_excess(needed, o->memory_budget, excess, sizeof excess),
+                     ot_format_bytes((double)t->peak_bytes, live, sizeof live),
+                     ot_format_bytes((double)t->process_bytes, process, sizeof process));
 }
 
 /* A limit that may be broken is one that is not kept. */

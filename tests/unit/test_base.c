@@ -270,6 +270,15 @@ static void test_sizes_and_times_as_text(void **state)
     assert_string_equal(ot_format_bytes(362 * 1024, buf, sizeof buf), "362 KiB");
     assert_string_equal(ot_format_bytes(0, buf, sizeof buf), "0 B");
     assert_string_equal(ot_format_bytes(-2048, buf, sizeof buf), "-2.0 KiB");
+    assert_string_equal(ot_format_exact_bytes(1023, buf, sizeof buf), "1023 B");
+    assert_string_equal(ot_format_exact_bytes(102498304, buf, sizeof buf),
+                        "97.8 MiB (102498304 bytes)");
+    char excess[OT_EXCESS_SIZE];
+    assert_string_equal(ot_format_excess(10485761, 10485760, excess, sizeof excess),
+                        "required 10.0 MiB (10485761 bytes), available 10.0 MiB, excess 1 B");
+    ot_format_excess(INT64_MAX, 1023, excess, sizeof excess); /* the longest fits */
+    assert_string_equal(excess, "required 8192 PiB (9223372036854775807 bytes), "
+                                "available 1023 B, excess 8192 PiB");
     assert_string_equal(ot_format_seconds(0.00123, buf, sizeof buf), "1.23 ms");
     assert_string_equal(ot_format_seconds(45e-6, buf, sizeof buf), "45.0 us");
     assert_string_equal(ot_format_seconds(2.1, buf, sizeof buf), "2.10 s");

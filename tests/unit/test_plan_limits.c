@@ -234,7 +234,7 @@ static void tensors_are_small(void **state)
         o.max_tensor = 1000;
         assert_int_equal(ot_plan_graph(g, &t, &o, &p), OT_E_BUDGET);
         assert_non_null(
-            strstr(d.message, "1000 are allowed: inputs, outputs and constants are not cut"));
+            strstr(d.message, "1000 B are allowed: inputs, outputs and constants are not cut"));
         ot_model_free(m);
     }
 }

@@ -580,10 +580,9 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     if (final == OT_NONE) {
         int64_t least = INT64_MAX;
         for (uint32_t k = 0; k < v.f[s->n].n; k++) least = ot_min(least, v.f[s->n].s[k].peak);
-        return ot_fail(
-            diag, OT_E_BUDGET,
-            "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
-            (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
+        char excess[OT_EXCESS_SIZE];
+        return ot_fail(diag, OT_E_BUDGET, "memory budget cannot be met: %s",
+                       ot_format_excess(least, o->memory_budget, excess, sizeof excess));
     }
     OT_TRY(read_path(&v, final, out));
     if (o->near == 0) return read_rest(&v, final, out);

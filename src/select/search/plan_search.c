@@ -489,10 +489,9 @@ ot_status ot_planner_fill(ot_planner *x, ot_plan *p)
         if (tight.memory_budget - excess > 0) tight.memory_budget -= excess;
         tight.max_slowdown -= excess_time(s, o, p) / s->time[s->n];
     }
-    return ot_fail(g->model->diag, OT_E_BUDGET,
-                   "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
-                   (long long)least, (long long)o->memory_budget,
-                   (long long)(least - o->memory_budget));
+    char excess[OT_EXCESS_SIZE];
+    return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: %s",
+                   ot_format_excess(least, o->memory_budget, excess, sizeof excess));
 }
 
 /* Idle regions of which no node is in a region of p. */
