@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ._errors import Error, ModelError, SystemFailure, UsageError
 from ._half import computes_half
-from ._library import Handle, Tensor, int64_of
+from ._library import Handle, Tensor, int64_of, items_of
 from ._model import bytes_of, load
 from ._ort import find_library
 from ._result import format_bytes, format_seconds, html_table, ratio
@@ -253,7 +253,7 @@ def check(before: "Model", after: "Model", *, runtime: Optional[str] = None, sha
         children: List[_Child] = []
         try:
             files = {"before": _file_of(before, "before", folder), "after": _file_of(after, "after", folder)}
-            given = {k: [int64_of(d, "dimension") for d in v] for k, v in (shapes or {}).items()}
+            given = {k: [int64_of(d, "dimension") for d in v] for k, v in items_of(shapes, "shapes")}
             requests = {name: {"name": name, "model": path, "runtime": kind, "threads": threads, "library": find_library(), "shapes": given,
                                "sizes": _sizes_of(before), "seed": seed, "outputs": os.path.join(folder, name + ".npz")}
                         for name, path in files.items()}

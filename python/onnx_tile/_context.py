@@ -28,6 +28,12 @@ _BELOW_A_BYTE = {21: "uint8", 22: "int8", 23: "uint8", 25: "uint8", 26: "int8"}
 _NOTHING = ctypes.c_int64()  # where arrays without elements lie
 
 
+def _listed(names: "List[str]") -> str:
+    """"'a', 'b' and 3 more"."""
+    shown = ", ".join(f"'{n}'" for n in names[:4])
+    return f"{shown} and {len(names) - 4} more" if len(names) > 4 else shown or "none"
+
+
 class Value(NamedTuple):
     """An input or output of a model. dtype: NumPy's name, None for what is no tensor of numbers. shape: None where not known, else
     dimensions, of which those that are free are None."""
@@ -139,16 +145,18 @@ class Context:
             timeout: Optional[float], progress: "Optional[Progress]") -> "List[Any]":
         """As Session.run."""
         if not isinstance(feeds, collections.abc.Mapping):
+            if isinstance(feeds, (str, bytes)) or not hasattr(feeds, "__len__") or not hasattr(feeds, "__getitem__"):
+                raise UsageError(f"feeds is a dict of inputs, or a list of arrays in their order, not {type(feeds).__name__}")
             feeds = {v.name: a for v, a in zip(self.inputs, feeds)} if len(feeds) == len(self.inputs) else {}
             if not feeds and self.inputs:
-                raise UsageError(f"the model has {len(self.inputs)} inputs")
+                raise UsageError(f"the model has {len(self.inputs)} input{'' if len(self.inputs) == 1 else 's'}")
         names = [v.name for v in self.inputs]
         for name in feeds:
             if name not in names:
-                raise UsageError(f"the model has no input '{name}'")
+                raise UsageError(f"the model has no input '{name}'; it has {_listed(names)}")
         for name in (*(outputs or ()), *into):
             if name not in (v.name for v in self.outputs):
-                raise UsageError(f"the model has no output '{name}'")
+                raise UsageError(f"the model has no output '{name}'; it has {_listed([v.name for v in self.outputs])}")
         for name in names:
             if name not in feeds:
                 raise UsageError(f"input '{name}' is not given")

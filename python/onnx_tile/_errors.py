@@ -59,9 +59,16 @@ _ARGUMENTS = {"--shape": "shapes", "--design": "design", "--memory-budget": "bud
               "--best-effort": "best_effort=True", "--bit-exact": "bit_exact=True", "--force": "force=True", "--single-file": "single_file=True",
               "--goal memory": 'goal="memory"', "--goal time": 'goal="time"', "--runtime": "runtime", "--target": "target", "--threads": "threads",
               "--ort-operators": "ort_operators", "--l2": "fast_memory"}
-_OPTION = re.compile("(?:" + "|".join(sorted(_ARGUMENTS, key=len, reverse=True)) + r")(?![\w-])")
+_OPTION = re.compile("(?:" + "|".join(sorted(_ARGUMENTS, key=len, reverse=True)) + r")(?![\w-])(?: INPUT=D,D,\.\.\.)?")
+
+
+def argument_names(text: str) -> str:
+    """The text of the program with its options named as arguments; commands for a shell stay."""
+    lines = (line if line.lstrip().startswith("onnx-tile ") else _OPTION.sub(lambda found: _ARGUMENTS[found[0].split(" INPUT")[0]], line)
+             for line in text.split("\n"))
+    return "\n".join(lines)
 
 
 def error_of(status: int, line: str) -> Error:
     """The exception for a status of the library that is not 0. Options that the line names are named as arguments."""
-    return _BY_STATUS.get(status, Error)(_OPTION.sub(lambda found: _ARGUMENTS[found[0]], line) or "no reason given")
+    return _BY_STATUS.get(status, Error)(argument_names(line) or "no reason given")

@@ -4,7 +4,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._errors import UsageError
-from ._library import Handle, dims_of
+from ._library import Handle, dims_of, items_of
 from ._model import load
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def geometry(model: "Model", *, shapes: Optional[Mapping[str, Sequence[int]]] = 
     external data of a model in memory. Raises ModelError, UsageError, SystemFailure or OutOfMemory with the program's line.
     """
     with Handle() as handle:
-        for name, dims in (shapes or {}).items():
+        for name, dims in items_of(shapes, "shapes"):
             handle.call("bind_shape", name.encode(), dims_of(dims), len(dims))
         load(handle, model, data_dir)
         return Geometry(json.loads(handle.text("geometry", _JSON)), handle.text("geometry", _TABLE),

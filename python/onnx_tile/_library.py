@@ -1,4 +1,5 @@
 """The C library as ctypes sees it: include/onnx_tile.h, declared once. ctypes gives up the interpreter's lock while a call runs."""
+import collections.abc
 import ctypes
 import operator
 import os
@@ -139,6 +140,15 @@ def dims_of(shape: Sequence[Any]) -> "ctypes.Array[c_int64]":
     if isinstance(shape, (str, bytes)) or not hasattr(shape, "__len__") or not hasattr(shape, "__getitem__"):
         raise UsageError(f"{shape!r} is no shape: use a sequence of whole numbers")
     return (c_int64 * len(shape))(*(int64_of(d, "dimension") for d in shape))
+
+
+def items_of(given: Any, what: str) -> "List[Tuple[Any, Any]]":
+    """What a mapping by names of inputs has; None: nothing. UsageError for anything else."""
+    if given is None:
+        return []
+    if not isinstance(given, collections.abc.Mapping):
+        raise UsageError(f"{what} {given!r}: use a dict of inputs, such as {{'input': (1, 3, 224, 224)}}")
+    return list(given.items())
 
 
 def path_bytes(path: "Union[str, bytes, os.PathLike[Any]]") -> bytes:

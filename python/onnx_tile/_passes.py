@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
 from ._errors import UsageError
-from ._library import Handle, dims_of, path_bytes
+from ._library import Handle, dims_of, items_of, path_bytes
 from ._model import load
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def passes(model: "Model", folder: "Path", *, shapes: "Optional[Mapping[str, Seq
         raise UsageError(f"store {store!r}: use 'never', 'auto' or 'always'")
     with Handle() as handle:
         handle.call("set_store", STORE[store])
-        for name, dims in (shapes or {}).items():
+        for name, dims in items_of(shapes, "shapes"):
             handle.call("bind_shape", name.encode(), dims_of(dims), len(dims))
         load(handle, model, data_dir)
         handle.call("passes", path_bytes(folder))

@@ -96,11 +96,14 @@ class Result:
         return self._table.rstrip("\n")
 
     def __repr__(self) -> str:
-        return (f"<onnx_tile.Result: {len(self.regions)} regions, peak {format_bytes(self.before.get('peak_bytes'))} -> "
-                f"{format_bytes(self.after.get('peak_bytes'))}>")
+        n = len(self.regions)
+        what, key = ("process", "process_bytes") if self.before.get("process_bytes") else ("peak", "peak_bytes")
+        return (f"<onnx_tile.{type(self).__name__}: {n} region{'' if n == 1 else 's'}, {what} {format_bytes(self.before.get(key))} -> "
+                f"{format_bytes(self.after.get(key))}>")
 
     def _figures(self) -> List[List[str]]:
-        kinds = (("whole process", "process_bytes", format_bytes), ("peak memory, live", "peak_bytes", format_bytes), ("peak resident growth", "growth_bytes", format_bytes),
+        kinds = (("whole process", "process_bytes", format_bytes), ("resident growth", "growth_bytes", format_bytes),
+                 ("peak memory", "peak_bytes", format_bytes),
                  ("bytes moved", "traffic_bytes", format_bytes), ("time", "time_seconds", format_seconds))
         rows = []
         for name, key, text in kinds:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 
 from ._context import DTYPES, Context, Value
 from ._errors import UsageError
-from ._library import Handle, dims_of
+from ._library import Handle, dims_of, items_of
 from ._model import load
 from ._result import format_bytes, format_seconds, html_table
 
@@ -110,7 +110,7 @@ class Session:
             raise UsageError(f"goal {goal!r} does not go with plan=False")
         handle.call("set_plan", _PLANS[goal] if plan else _NOT_PLANNED)
         handle.call("set_threads", count)
-        for name, dims in (shapes or {}).items():
+        for name, dims in items_of(shapes, "shapes"):
             handle.call("bind_shape", name.encode(), dims_of(dims), len(dims))
         for name, form in (input_types or {}).items():
             kind, scale = (form, 1.0) if isinstance(form, str) else form

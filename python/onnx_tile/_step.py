@@ -3,7 +3,7 @@ import json
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import UsageError
-from ._library import Handle, dims_of
+from ._library import Handle, dims_of, items_of
 from ._model import load, save, take
 from ._onnxruntime import for_onnxruntime
 
@@ -34,7 +34,7 @@ def step(model: "Model", out: "Optional[Path]" = None, *, axis: Tuple[str, int],
     if number < 0 or rows < 0:
         raise UsageError(f"axis {axis!r} with {rows} rows: from 0 on")
     with Handle() as handle:
-        for value, dims in (shapes or {}).items():
+        for value, dims in items_of(shapes, "shapes"):
             handle.call("bind_shape", value.encode(), dims_of(dims), len(dims))
         load(handle, model, data_dir)
         handle.call("step", name.encode(), number, rows)

@@ -5,9 +5,9 @@ import os
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _library as library
-from ._errors import UsageError
+from ._errors import UsageError, argument_names
 from ._long_call import LongCalls
-from ._library import Handle, dims_of, int64_of, number_of, path_bytes, size_of, text_of
+from ._library import Handle, dims_of, int64_of, items_of, number_of, path_bytes, size_of, text_of
 from ._model import load, save, take
 from ._result import Explanation, Result
 
@@ -56,8 +56,8 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort
     for name, size in (("set_memory_budget", budget), ("set_max_tensor", max_tensor), ("set_l2", fast_memory)):
         if size is not None:
             handle.call(name, size_of(size))
-    for name, given in (("bind_shape", shapes), ("design_shape", design)):
-        for value, dims in (given or {}).items():
+    for name, what, given in (("bind_shape", "shapes", shapes), ("design_shape", "design", design)):
+        for value, dims in items_of(given, what):
             handle.call(name, text_of(value, "name of an input"), dims_of(dims), len(dims))
 
 
@@ -76,7 +76,7 @@ def _planned(model: "Model", action: str, data_dir: "Optional[Path]", report: "R
 
 
 def _result(handle: Handle) -> Result:
-    return Result(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.TABLE))
+    return Result(json.loads(handle.text("results_text", library.JSON)), argument_names(handle.text("results_text", library.TABLE)))
 
 
 def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", budget: "Optional[Size]" = None, best_effort: bool = False,

@@ -106,8 +106,8 @@ class Sessions(unittest.TestCase):
 
     def test_refusals(self):
         session = onnx_tile.Session(self.model)
-        cases = [("no input 'z'", {"x": self.x, "z": self.x}, None), ("'x' is not given", {}, None), ("float32, not float64", {"x": self.x.astype("f8")}, None),
-                 ("no output 'z'", {"x": self.x}, ["z"]), ("1 inputs", [], None)]
+        cases = [("no input 'z'; it has 'x'", {"x": self.x, "z": self.x}, None), ("'x' is not given", {}, None), ("float32, not float64", {"x": self.x.astype("f8")}, None),
+                 ("no output 'z'", {"x": self.x}, ["z"]), ("1 input$", [], None), ("feeds is a dict", None, None), ("feeds is a dict", "x", None)]
         for line, feeds, outputs in cases:
             with self.assertRaisesRegex(onnx_tile.UsageError, line):
                 session.run(feeds, outputs)

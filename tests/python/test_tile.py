@@ -101,6 +101,11 @@ class Tile(unittest.TestCase):
         self.assertEqual(tiled.graph.input[0].type.tensor_type.shape.dim[2].dim_param, "height")
         self.assertTrue(result.data["dynamic_dims"])
 
+    def test_a_guessed_size_is_told_by_arguments(self):
+        _, result = onnx_tile.tile(networks.conv_chain(rows="height"), **OPTIONS)
+        self.assertIn("(design says another, shapes fixes one)", str(result))
+        self.assertRegex(repr(result), "^<onnx_tile.Result: [0-9]+ regions?, process .* -> .*>$")
+
 
 class Errors(unittest.TestCase):
     def raises(self, kind, code, line, call):
@@ -129,6 +134,9 @@ class Errors(unittest.TestCase):
             self.raises(onnx_tile.UsageError, 2, "z: the model has no input", lambda: onnx_tile.tile(small, shapes={"z": [1]}))
             self.raises(onnx_tile.UsageError, 2, "not int", lambda: onnx_tile.tile(5))
             self.raises(onnx_tile.BudgetError, 3, "required", lambda: onnx_tile.tile(small, budget=1000))
+            for wrong in ((1, 3, 16, 16), "x=1,3,16,16"):
+                for call in (onnx_tile.tile, onnx_tile.geometry, onnx_tile.Session):
+                    self.raises(onnx_tile.UsageError, 2, "^shapes .*: use a dict", lambda: call(small, shapes=wrong))
             for size in (2**63, -2**63 - 1, 10**30):
                 self.raises(onnx_tile.UsageError, 2, "below 2\\*\\*63", lambda: onnx_tile.tile(small, budget=size))
                 self.raises(onnx_tile.UsageError, 2, "below 2\\*\\*63", lambda: onnx_tile.tile(small, shapes={"x": [size]}))
