@@ -15,12 +15,14 @@ typedef char *(*format_fn)(double v, char *buf, size_t n);
 
 /* ---- table ---- */
 
+#define TELLING 100 /* times more than next to nothing tells nothing */
+
 /* One line: both figures, and what the second is of the first. */
 static void row(FILE *f, const char *what, double original, double tiled, format_fn format)
 {
     char a[CELL], b[CELL];
     fprintf(f, "%-16s %12s %12s", what, format(original, a, sizeof a), format(tiled, b, sizeof b));
-    if (original > 0) fprintf(f, "   x%.2f", tiled / original);
+    if (original > 0 && tiled <= TELLING * original) fprintf(f, "   x%.2f", tiled / original);
     fputc('\n', f);
 }
 

@@ -82,6 +82,7 @@ static ot_status print_results(const ot_options *o, const ot_facts *f)
     ot_wrap wrap;
     FILE *to = ot_wrap_open(&wrap, table_stream(o));
     ot_status s = o->command == OT_CMD_EXPLAIN ? ot_explain_print(f, wrap.columns, to)
+                  : o->table                   ? ot_results_nodes(f, wrap.columns, to)
                                                : ot_results_print(f, inspect, wrap.columns, to);
     ot_status closed = ot_wrap_close(&wrap);
     return s == OT_OK ? closed : s;
@@ -223,7 +224,8 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .progress = progress};
     r.plan.single_file |= stands_alone(o->output);
     r.try_cures = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN;
-    r.plan.detail = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN || o->command == OT_CMD_GATE;
+    r.plan.detail = o->n_reports > 0 || o->table || o->command == OT_CMD_EXPLAIN ||
+                    o->command == OT_CMD_GATE;
     return r;
 }
 

@@ -57,6 +57,8 @@ const option option_table[] = {
      "the fields of bioimage.io: min, step, halo, scale, offset"},
     {"dump-dir", 0, "D", FOLDER, NULL, AT(dump_dir), MODELS, RESULTS,
      "write the graph after each pass to D/NN-pass.ot and .dot"},
+    {"table", 0, NULL, FLAG, NULL, AT(table), INSPECT, RESULTS,
+     "a line an operator: MACs, parameters, memory, time, tiled or not"},
     {"markdown", 0, NULL, FLAG, NULL, AT(markdown), COMPARE, RESULTS,
      "a summary for a comment on a change, to stdout or -o OUT.md"},
     {"svg", 0, "F.svg", FILENAME, NULL, AT(svg), MEMORY, RESULTS,

@@ -15,7 +15,8 @@ typedef struct command_row {
 /* Commands that take an option, a bit each. */
 enum {
     OPTIMISE = 1 << OT_CMD_OPTIMISE,
-    MODELS = OPTIMISE | 1 << OT_CMD_INSPECT | 1 << OT_CMD_EXPLAIN | 1 << OT_CMD_GATE,
+    INSPECT = 1 << OT_CMD_INSPECT,
+    MODELS = OPTIMISE | INSPECT | 1 << OT_CMD_EXPLAIN | 1 << OT_CMD_GATE,
     MEMORY = 1 << OT_CMD_PLAN_MEMORY,
     RUN = 1 << OT_CMD_RUN,
     BENCH = 1 << OT_CMD_BENCH,

@@ -75,7 +75,10 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
     if (o->second)
         return ot_fail(d, OT_E_USAGE, "two %ss at a time: '%.80s' is one more", what, arg);
     if (o->model)
-        return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
+        return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'%s", what, o->model,
+                       arg,
+                       o->command == OT_CMD_OPTIMISE && !o->output ? "; -o OUT says where to write"
+                                                                   : "");
     o->model = arg;
     return OT_OK;
 }
@@ -256,6 +259,11 @@ static ot_status check_together(ot_diag *d, ot_options *o)
     OT_TRY(check_device(d, o));
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_GATE) OT_TRY(check_gate(d, o));
+    if (o->table && (o->json || o->quiet))
+        return ot_fail(d, OT_E_USAGE,
+                       "--table is for people: leave it out with --%s; --report F.json has "
+                       "a list of nodes",
+                       o->json ? "json" : "quiet");
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
     if (o->command == OT_CMD_PASSES && !o->output)

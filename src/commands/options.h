@@ -87,6 +87,7 @@ typedef struct ot_options {
     ot_gate_limits gate; /* of gate; its sizes are in the next ones */
     int64_t max_peak, max_growth, max_process;
     const char *baseline; /* of gate; NULL: none */
+    bool table;           /* of inspect */
     bool markdown;        /* of compare */
     const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */
     const char *function; /* of plan-memory: the function of a text in MLIR; NULL: all */

@@ -6,6 +6,9 @@ import re
 import subprocess
 import xml.etree.ElementTree as E
 
+import numpy as np
+import onnx
+
 from command_line import commands
 
 UNITS = {'B': 1, 'µs': 1e-6, 'KiB': 2**10, 'MiB': 2**20, 'GiB': 2**30, 'us': 1e-6, 'ms': 1e-3, 's': 1}
@@ -77,11 +80,37 @@ def check(tool, path, options):
         assert numbers and all(near(n, j['tiled'][ROWS[title][0]]) for n in numbers), (row.group(0), j['tiled'])
 
 
+def short(x):
+    """A count as the table shows it."""
+    for unit in '', ' K', ' M', ' G':
+        if x < 999.5:
+            return f'{x:.{0 if not unit or x >= 99.95 else 1 if x >= 9.995 else 2}f}{unit}'
+        x /= 1000
+    raise AssertionError(x)
+
+
+def check_operators(tool, path):
+    """inspect --table: a line a node of the report, and what ONNX itself says of its weights."""
+    table = subprocess.run([tool, 'inspect', path, '--table', '--report', 'r.json'], capture_output=True, text=True, check=True).stdout
+    titles, *rows, total = table.rstrip('\n').split('\n')[3:]
+    nodes = json.load(open('r.json'))['nodes']
+    assert titles.split() == ['operator', 'name', 'makes', 'MACs', 'parameters', 'memory', 'time', 'tiled'] and len(rows) == len(nodes), table
+    graph = onnx.load(path).graph
+    weights = {i.name: int(np.prod(i.dims)) for i in graph.initializer if i.data_type == onnx.TensorProto.FLOAT}
+    read = {n.name or n.output[0]: sum(weights.get(i, 0) for i in n.input) for n in graph.node}
+    end = titles.index('parameters') + len('parameters')
+    for row, node in zip(rows, nodes):
+        assert row.startswith(node['op']) and node['name'][-12:] in row and row[:end].endswith(f"  {short(node['parameters'])}"), (row, node)
+        assert node['parameters'] == read[node['name']], node
+    assert total.startswith(f'{len(nodes)} operator') and total[:end].endswith(f'  {short(sum(weights.values()))}'), total
+
+
 def agree(tool, folder):
     os.chdir(folder)
     models = [f for f in sorted(os.listdir('.')) if f.endswith('.onnx')]
     assert len(models) == 4, models
     for path in models:
+        check_operators(tool, path)
         for options in ([], ['--goal', 'memory'], ['--goal', 'memory', '--target', 'mcu-512k'], ['--emit', 'engine', '--goal', 'memory']):
             try:
                 check(tool, path, options)

@@ -58,6 +58,9 @@ expect 2 "$TOOL"; says 'no model given'
 expect 2 "$TOOL" m.onnx; says 'no output given'
 expect 2 "$TOOL" inspect m.onnx -o x.onnx; says "leave out -o"
 expect 2 "$TOOL" a.onnx b.onnx -o x; says 'one model at a time'
+expect 2 "$TOOL" a.onnx b.onnx; says "'a.onnx' and 'b.onnx'; -o OUT says where to write"
+expect 2 "$TOOL" inspect m.onnx --table --json; says '--table is for people: leave it out with --json'
+expect 2 "$TOOL" m.onnx -o x --table; says "--table is for 'onnx-tile inspect' only"
 expect 2 "$TOOL" m.onnx -o x --gaol memory; says "did you mean '--goal'?"
 expect 2 "$TOOL" m.onnx -o x --goal memroy; says "must be time or memory; did you mean 'memory'?"
 expect 2 "$TOOL" m.onnx -o x --runtime onnx-runtime; says "; did you mean 'onnxruntime'?"

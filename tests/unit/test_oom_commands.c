@@ -268,6 +268,7 @@ static ot_status write_all(const ot_run *run, ot_diag *d)
     if (s == OT_OK) s = ot_results_json(run->facts, f);
     if (s == OT_OK) s = ot_results_print(run->facts, true, 80, f);
     if (s == OT_OK) s = ot_results_print(run->facts, false, 0, f);
+    if (s == OT_OK) s = ot_results_nodes(run->facts, 80, f);
     fclose(f);
     return s;
 }

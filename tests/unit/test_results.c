@@ -38,6 +38,11 @@ static ot_status write_narrow(const ot_facts *r, bool all, FILE *f)
     return ot_results_print(r, all, 64, f);
 }
 
+static ot_status write_nodes(const ot_facts *r, bool narrow, FILE *f)
+{
+    return ot_results_nodes(r, narrow ? 50 : 0, f);
+}
+
 static ot_fact_node nodes[] = {{.name = "q\"uote"},
                                {.name = "back\\slash"},
                                {.name = "nl\n\x1b[0m"},
@@ -208,6 +213,62 @@ static void caches_are_told_in_words(void **state)
     free(text);
 }
 
+/* Titles, a line an operator, the total; what is not known is a dash; a narrow terminal has what
+ * tells most. */
+static void a_line_an_operator(void **state)
+{
+    (void)state;
+    ot_fact_region region = {.id = 7};
+    ot_fact_node of[] = {{.op = "Conv",
+                          .name = "c",
+                          .shape = "1x8x4x4",
+                          .macs = 1152,
+                          .parameters = 584,
+                          .out_bytes = 512,
+                          .time = 1e-3},
+                         {.op = "Relu",
+                          .name = "a\nname that is longer than a column is",
+                          .shape = "1x8x4x4",
+                          .macs = 128,
+                          .out_bytes = 512,
+                          .is_fused = true},
+                         {.op = "NonZero",
+                          .name = "z",
+                          .shape = "",
+                          .region = OT_NONE,
+                          .macs = OT_ABSENT,
+                          .out_bytes = OT_ABSENT,
+                          .time = OT_ABSENT}};
+    ot_facts r = {.model = "m.onnx",
+                  .target = "chip",
+                  .runtime = "onnxruntime",
+                  .design = "",
+                  .nodes = of,
+                  .n_nodes = 3,
+                  .regions = &region,
+                  .n_regions = 1,
+                  .totals = {.parameters = 584}};
+    const char *wide =
+        "operator     name                          makes      MACs  parameters  memory     time  "
+        "tiled\n"
+        "Conv         c                             1x8x4x4  1.15 K         584   512 B  1.00 ms  "
+        "r7\n"
+        "Relu         a?name that i..n a column is  1x8x4x4     128           0   512 B    fused  "
+        "r7\n"
+        "NonZero      z                             -             -           0       -        -  "
+        "no\n"
+        "3 operators                                              -         584                -  "
+        "2 of them\n";
+    const char *narrow = "operator       MACs  memory     time  tiled\n"
+                         "Conv         1.15 K   512 B  1.00 ms  r7\n";
+    char *text = written(&r, write_nodes, false);
+    if (!strstr(text, wide)) fail_msg("%s", text);
+    free(text);
+    text = written(&r, write_nodes, true);
+    if (!strstr(text, narrow)) fail_msg("%s", text);
+    free(text);
+}
+
 static void nothing_tiled_is_said(void **state)
 {
     (void)state;
@@ -245,7 +306,7 @@ int main(void)
         cmocka_unit_test(table_groups_barriers),
         cmocka_unit_test(rows_keep_to_the_columns),
         cmocka_unit_test(caches_are_told_in_words),
-        cmocka_unit_test(nothing_tiled_is_said),
+        cmocka_unit_test(a_line_an_operator), cmocka_unit_test(nothing_tiled_is_said),
         cmocka_unit_test(long_names_keep_their_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

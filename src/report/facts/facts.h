@@ -46,6 +46,7 @@ typedef struct ot_fact_node {
     uint32_t refusal;  /* index into refusals, or OT_NONE */
     bool is_fused;     /* the runtime merges it into its producer */
     double macs, out_bytes;
+    double parameters; /* elements of weights that it reads, folded ones; no shapes, no indices */
     double traffic;                   /* bytes through slow memory, untiled */
     double compute, memory, overhead; /* seconds, untiled, before they overlap */
     double time;                      /* predicted seconds, untiled */
@@ -193,6 +194,7 @@ typedef struct ot_fact_totals {
     uint32_t narrowed_nodes;
     uint32_t folded_nodes; /* that compute constants, which are in the file instead */
     double unread_macs, unread_bytes;
+    double parameters; /* of all nodes, each weight once; where facts are complete */
 } ot_fact_totals;
 
 #define OT_FACT_LOADED_SHOWN (1 << 20) /* bytes by which a loaded model must differ to be told of */
@@ -394,12 +396,14 @@ void ot_facts_free(ot_facts *f); /* accepts NULL */
  * there. */
 ot_status ot_facts_add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p) OT_MUST_USE;
 
-/* ---- results_table.c, results_json.c: the terminal ---- */
+/* ---- results_table.c, results_nodes.c, results_json.c: the terminal ---- */
 
 /* The table that a person reads. all: every barrier and refusal with its nodes, and the
  * activation sum (inspect); otherwise the most frequent ones. Rows of regions keep to that many
  * columns, 0: to none. */
 ot_status ot_results_print(const ot_facts *f, bool all, size_t columns, FILE *out) OT_MUST_USE;
+/* One line an operator, for facts that are complete; columns: 0: any, else what may leave does. */
+ot_status ot_results_nodes(const ot_facts *f, size_t columns, FILE *out) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. docs/json.md describes it. */
 ot_status ot_results_json(const ot_facts *f, FILE *out) OT_MUST_USE;
 

@@ -77,12 +77,39 @@ static void leave_unknown(const ot_graph *g, const ot_node *n, ot_fact_node *to)
     if (reads || makes) to->macs = to->traffic = to->compute = to->memory = to->time = OT_ABSENT;
 }
 
+/* Elements of a weight: a constant in the file or a folded one, but for shapes and indices. */
+static double parameters_of(const fact_source *x, ot_id v)
+{
+    int64_t n;
+    if (v == OT_NONE) return 0;
+    const ot_value *val = &x->g->values[v];
+    const bool made = val->producer != OT_NONE && x->node_of[val->producer] != OT_NONE;
+    if ((!val->init && (made || val->producer == OT_NONE)) || !val->is_tensor) return 0;
+    if (val->dtype == OT_I64 || val->dtype == OT_BOOL || val->dtype == OT_STRING) return 0;
+    return ot_value_elems(val, &n) ? (double)n : 0;
+}
+
+/* Of a node, and into the total what no node before it read. */
+static double add_parameters(ot_facts *f, const fact_source *x, const ot_node *n, bool *counted)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < n->n_in + n->n_captured; k++) {
+        const ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+        const double elems = parameters_of(x, v);
+        sum += elems;
+        if (elems > 0 && !counted[v]) f->totals.parameters += elems;
+        if (elems > 0) counted[v] = true;
+    }
+    return sum;
+}
+
 static ot_status add_nodes(ot_facts *f, const fact_source *x)
 {
     const ot_graph *g = x->g;
     const ot_plan_detail *d = x->p->detail;
+    bool *counted = OT_NEW_N(f->arena, bool, g->n_values + 1u);
     f->nodes = OT_NEW_N(f->arena, ot_fact_node, d->n_nodes + 1u);
-    if (!f->nodes) return ot_fail_nomem(g->model->diag);
+    if (!f->nodes || !counted) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < d->n_nodes; k++) {
         const ot_node_cost *c = &d->nodes[k];
         const ot_node *n = &g->nodes[c->node];
@@ -108,6 +135,7 @@ static ot_status add_nodes(ot_facts *f, const fact_source *x)
             if (!*to->shape) to->shape = shape_text(f->arena, &g->values[n->out[j]]);
             if (b > 0) to->out_bytes += b;
         }
+        to->parameters = add_parameters(f, x, n, counted);
         leave_unknown(g, n, to);
         if (!to->name || !to->op || !to->shape) return ot_fail_nomem(g->model->diag);
         x->node_of[c->node] = k;
