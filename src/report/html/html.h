@@ -67,6 +67,8 @@ void html_percent(html *h, double fraction); /* 12.3 %; the value is the fractio
 void html_ratio(html *h, double x);          /* x0.123 */
 /* By the unit of ot_fact_card and ot_fact_entry; else a count. */
 void html_number(html *h, double x, const char *unit);
+/* In words of one's own. */
+void html_value(html *h, double x, const char *shown);
 /* The same as plain text, for tooltips and labels of drawings; further units: "percent" (of the
  * fraction), "ratio", "tiny" (1.2e-09). */
 const char *html_format(double x, const char *unit, char *buffer, size_t size);

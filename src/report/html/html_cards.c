@@ -2,12 +2,14 @@
  * the least that is possible as a dashed line through both.
  *
  *   Peak memory
- *   x0.245 less
+ *   4.1 x less
  *   before |#################:#########|  98.3 MiB
  *   after  |######           :         |  24.1 MiB
  *   - - lower bound 12 MiB
  */
 #include "html.h"
+
+#include <math.h>
 
 #define BAR_HEIGHT 16
 #define CHART      44
@@ -62,21 +64,34 @@ static void put_value(html *h, const char *label_class, const char *label, const
     html_close(h);
 }
 
+/* "4.1 x" less and "2.3 x" as much from twice on, "24 %" less or more below; returns the word. */
+static const char *ratio_words(double ratio, char *shown, size_t size)
+{
+    const bool less = ratio < 1;
+    const double times = less ? 1 / ratio : ratio;
+    if (fabs(ratio - 1) <= SAME) {
+        snprintf(shown, size, "same");
+        return "";
+    }
+    if (times < 2) {
+        snprintf(shown, size, "%.0f %%", 100 * fabs(1 - ratio));
+        return less ? "less" : "more";
+    }
+    snprintf(shown, size, "%.*f x", times < 9.95 && fabs(times - round(times)) >= 0.05 ? 1 : 0,
+             times);
+    return less ? "less" : "as much";
+}
+
 static void put_ratio(html *h, const ot_fact_card *c)
 {
-    bool less = c->ratio<1 - SAME, more = c->ratio> 1 + SAME;
-    html_open_class(h, "div", "ratio");
-    if (c->ratio < 0) {
+    char shown[32];
+    const char *word = c->ratio > 0 ? ratio_words(c->ratio, shown, sizeof shown) : "";
+    html_open_class(h, "div", c->ratio > 0 && !*word ? "ratio same" : "ratio");
+    if (c->ratio <= 0) {
         put_figure(h, c, c->after);
     } else {
-        html_ratio(h, c->ratio);
-        html_leaf(h, "small",
-                  less   ? "less"
-                  : more ? "more"
-                         : "same",
-                  less   ? "less"
-                  : more ? "more"
-                         : "unchanged");
+        html_value(h, c->ratio, shown);
+        if (*word) html_leaf(h, "small", c->ratio < 1 ? "less" : "more", word);
     }
     html_close(h);
 }

@@ -266,18 +266,24 @@ const char *html_card_text(const ot_fact_card *c, double x, char *buffer, size_t
     return buffer;
 }
 
+void html_value(html *h, double x, const char *shown)
+{
+    char exact[FACT_NUMBER_SIZE];
+    html_open(h, "data");
+    html_attr(h, "value", ot_fact_number(x, exact));
+    html_text(h, shown);
+    html_close(h);
+}
+
 void html_number(html *h, double x, const char *unit)
 {
-    char shown[64], exact[FACT_NUMBER_SIZE];
+    char shown[64];
     html_format(x, unit, shown, sizeof shown);
     if (is_absent(x)) {
         html_text(h, shown);
         return;
     }
-    html_open(h, "data");
-    html_attr(h, "value", ot_fact_number(x, exact));
-    html_text(h, shown);
-    html_close(h);
+    html_value(h, x, shown);
 }
 
 void html_bytes(html *h, double bytes) { html_number(h, bytes, "bytes"); }
