@@ -324,10 +324,10 @@ static ot_status pass_limit(ot_run *r)
     ot_largest x = ot_largest_tensor(r->model->graph);
     if (most == 0 || x.bytes <= most) return OT_OK;
     char a[64], b[32];
-    return ot_fail(r->diag, OT_E_BUDGET,
-                   "max tensor cannot be kept: '%.300s' of the tiled model takes %s, %s are allowed",
-                   x.value, ot_format_exact_bytes(x.bytes, a, sizeof a),
-                   ot_format_bytes((double)most, b, sizeof b));
+    return ot_fail(
+        r->diag, OT_E_BUDGET,
+        "max tensor cannot be kept: '%.300s' of the tiled model takes %s, %s are allowed", x.value,
+        ot_format_exact_bytes(x.bytes, a, sizeof a), ot_format_bytes((double)most, b, sizeof b));
 }
 
 static ot_status pass_export(ot_run *r)

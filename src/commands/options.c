@@ -75,10 +75,9 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
     if (o->second)
         return ot_fail(d, OT_E_USAGE, "two %ss at a time: '%.80s' is one more", what, arg);
     if (o->model)
-        return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'%s", what, o->model,
-                       arg,
-                       o->command == OT_CMD_OPTIMISE && !o->output ? "; -o OUT says where to write"
-                                                                   : "");
+        return ot_fail(
+            d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'%s", what, o->model, arg,
+            o->command == OT_CMD_OPTIMISE && !o->output ? "; -o OUT says where to write" : "");
     o->model = arg;
     return OT_OK;
 }

@@ -466,8 +466,8 @@ static void another_size_and_a_limit(void **state)
     assert_int_equal(onnx_tile_bind_shape(t, "x", large, 4), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_BUDGET);
-    assert_non_null(
-        strstr(onnx_tile_error(t), "input 'x' takes 512 MiB (536870912 bytes), 1.0 MiB are allowed"));
+    assert_non_null(strstr(onnx_tile_error(t),
+                           "input 'x' takes 512 MiB (536870912 bytes), 1.0 MiB are allowed"));
     onnx_tile_free(t);
 }
 

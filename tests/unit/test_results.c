@@ -306,7 +306,8 @@ int main(void)
         cmocka_unit_test(table_groups_barriers),
         cmocka_unit_test(rows_keep_to_the_columns),
         cmocka_unit_test(caches_are_told_in_words),
-        cmocka_unit_test(a_line_an_operator), cmocka_unit_test(nothing_tiled_is_said),
+        cmocka_unit_test(a_line_an_operator),
+        cmocka_unit_test(nothing_tiled_is_said),
         cmocka_unit_test(long_names_keep_their_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ typedef struct ot_fact_node {
     bool is_fused;     /* the runtime merges it into its producer */
     double macs, out_bytes;
     double parameters; /* elements of weights that it reads, folded ones; no shapes, no indices */
-    double traffic;                   /* bytes through slow memory, untiled */
+    double traffic;    /* bytes through slow memory, untiled */
     double compute, memory, overhead; /* seconds, untiled, before they overlap */
     double time;                      /* predicted seconds, untiled */
     double measured;                  /* seconds of the original model in bench; OT_ABSENT */

@@ -17,8 +17,8 @@ enum { OP, NAME, MAKES, MACS, PARAMETERS, MEMORY, TIME, TILED, COLUMNS };
 
 typedef char row_cells[COLUMNS][CELL];
 
-static const bool IS_RIGHT[COLUMNS] = {[MACS] = true, [PARAMETERS] = true, [MEMORY] = true,
-                                       [TIME] = true};
+static const bool IS_RIGHT[COLUMNS] = {
+    [MACS] = true, [PARAMETERS] = true, [MEMORY] = true, [TIME] = true};
 
 /* "0", "118", "9.4 K", "4.09 G"; "-": not known. */
 static void count_text(double x, char *out)

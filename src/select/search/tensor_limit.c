@@ -198,7 +198,7 @@ ot_status ot_limit_fail(const ot_limit *x, const ot_seq *s, const ot_plan *p)
                    "max tensor cannot be kept: '%.200s' takes %s, %s are allowed%s: node "
                    "%s'%.200s' (%s): %s",
                    g->values[left].name, ot_format_exact_bytes(s->bytes[left], a, sizeof a),
-                   ot_format_bytes((double)x->most, b, sizeof b), more,
-                   named ? "" : "making ", named ? n->name : g->values[n->out[0]].name, n->op_type,
+                   ot_format_bytes((double)x->most, b, sizeof b), more, named ? "" : "making ",
+                   named ? n->name : g->values[n->out[0]].name, n->op_type,
                    ot_reason_sentence(why));
 }
