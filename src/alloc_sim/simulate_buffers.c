@@ -83,7 +83,7 @@ static uint32_t taken_over(planner *m, const ot_sim_step *s, uint32_t v)
 
 static uint32_t waiting(planner *m, uint32_t v)
 {
-    for (size_t k = m->n_freed; k-- > 0;) {
+    for (size_t k = m->static_shape ? m->n_freed : 0; k-- > 0;) {
         uint32_t b = m->freed[k];
         if (!same_planned(m, v, m->first[b])) continue;
         memmove(&m->freed[k], &m->freed[k + 1], (m->n_freed - k - 1) * sizeof *m->freed);

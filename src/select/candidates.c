@@ -420,6 +420,8 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
     if (sets_compete(x)) {
         OT_TRY(ot_candidates_score(x, won.all, won.n, &won.bytes));
         OT_TRY(ot_candidates_add(x, x->own, won.bytes));
+        OT_TRY(ot_set_allow(x, &won));
+        if (won.n < x->own->n_regions) OT_TRY(ot_candidates_score(x, won.all, won.n, &won.bytes));
         OT_TRY(ot_candidates_propose(x, &won));
         OT_TRY(ot_candidates_keep(x, &won));
         OT_TRY(ot_candidates_refine(x, &won));

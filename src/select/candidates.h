@@ -277,6 +277,9 @@ bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot
                             const ot_region_set *to);
 /* `to` keeps to the limit on time, or is no slower than `from`, if that is not NULL. */
 bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from);
+/* Out of *set go regions that save least time, until it keeps to the limit: the planner does not
+ * know what writing adds to theirs. */
+ot_status ot_set_allow(ot_candidates *x, ot_region_set *set) OT_MUST_USE;
 /* *to: `from` with r, without what r overlaps; false: it has r. to->all: room. */
 bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_region *r,
                    ot_region_set *to);

@@ -124,6 +124,39 @@ static bool is_allowed(const ot_candidates *x, const ot_region_set *set)
     return set->gain - x->unpacked_s >= -(x->o.max_slowdown + TIME_ABOUT) * x->untiled_s;
 }
 
+static void take_out(const ot_candidates *x, const ot_region_set *from, uint32_t which,
+                     ot_region_set *to)
+{
+    *to = (ot_region_set){.all = to->all, .gain = from->gain - ot_set_saves(x, &from->all[which])};
+    for (uint32_t k = 0; k < from->n; k++)
+        if (k != which) to->all[to->n++] = from->all[k];
+}
+
+void ot_set_swap(ot_region_set *a, ot_region_set *b)
+{
+    ot_region_set t = *a;
+    *a = *b;
+    *b = t;
+}
+
+ot_status ot_set_allow(ot_candidates *x, ot_region_set *set)
+{
+    if (x->o.max_tensor || is_allowed(x, set)) return OT_OK;
+    ot_region_set a = *set, b = {.all = OT_NEW_N(x->arena, ot_region, set->n + 1u)};
+    a.all = OT_NEW_N(x->arena, ot_region, set->n + 1u);
+    if (!a.all || !b.all) return ot_fail_nomem(x->g->model->diag);
+    memcpy(a.all, set->all, set->n * sizeof *a.all);
+    while (a.n > 0 && !is_allowed(x, &a)) {
+        uint32_t worst = 0;
+        for (uint32_t k = 1; k < a.n; k++)
+            if (ot_set_saves(x, &a.all[k]) < ot_set_saves(x, &a.all[worst])) worst = k;
+        take_out(x, &a, worst, &b);
+        ot_set_swap(&a, &b);
+    }
+    *set = a;
+    return OT_OK;
+}
+
 bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_region *r,
                    ot_region_set *to)
 {
@@ -142,21 +175,6 @@ bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_r
     }
     if (!done) to->all[to->n++] = *r;
     return true;
-}
-
-static void take_out(const ot_candidates *x, const ot_region_set *from, uint32_t which,
-                     ot_region_set *to)
-{
-    *to = (ot_region_set){.all = to->all, .gain = from->gain - ot_set_saves(x, &from->all[which])};
-    for (uint32_t k = 0; k < from->n; k++)
-        if (k != which) to->all[to->n++] = from->all[k];
-}
-
-void ot_set_swap(ot_region_set *a, ot_region_set *b)
-{
-    ot_region_set t = *a;
-    *a = *b;
-    *b = t;
 }
 
 uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set)

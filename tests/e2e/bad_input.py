@@ -98,6 +98,13 @@ def broken_text_form(d):
     return save(d, b'model ir 8 opset 17\ngraph g {\n  input %x float32[1]\n}\n', 'model.ot')
 
 
+@case(status=None, args=['--target', 'ascend-a2', '--force', '--json'])
+def rows_of_four_hundred_million(d):
+    return save(d, b'model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,400000000,16]\n  init %w : float32[4,4,3,3] = random 1\n'
+                b'  %c = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n  %r = Relu(%c)\n  %e = Conv(%r, %w) {pads=[1, 1, 1, 1]}\n  %a = Add(%e, %x)\n'
+                b'  %y = Relu(%a)\n  output %y\n}\n', 'model.ot')
+
+
 def varint(n):
     out = b''
     while True:

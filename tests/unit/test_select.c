@@ -475,6 +475,35 @@ static void the_least_that_was_found(void **state)
     drop(&x);
 }
 
+/* Bodies of tiles pack the weights of products again for each tile, which the planner does not
+ * know: of what it found, that much stays which is in time. */
+static void weights_packed_for_each_tile(void **state)
+{
+    (void)state;
+    static const double SLOWDOWNS[] = {0, 0.05, 0.1, 0.5, 2};
+    char text[2048];
+    int n = snprintf(text, sizeof text,
+                     "model ir 8 opset 17\ngraph main {\n  input %%x0 : float32[256,64]\n");
+    for (int k = 0; k < 6; k++)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "  init %%a%d : float32[64,1536]\n  init %%b%d : float32[1536,64]\n"
+                      "  %%m%d = MatMul(%%x%d, %%a%d)\n  %%e%d = Erf(%%m%d)\n"
+                      "  %%g%d = Mul(%%m%d, %%e%d)\n  %%n%d = MatMul(%%g%d, %%b%d)\n"
+                      "  %%x%d = Add(%%n%d, %%x%d)\n",
+                      k, k, k, k, k, k, k, k, k, k, k, k, k, k + 1, k, k);
+    snprintf(text + n, sizeof text - (size_t)n, "  %%y = Relu(%%x6)\n  output %%y\n}\n");
+    for (size_t k = 0; k < sizeof SLOWDOWNS / sizeof *SLOWDOWNS; k++) {
+        chosen x;
+        load(&x, text, NULL);
+        x.o.max_slowdown = SLOWDOWNS[k];
+        if (choose(&x, NULL, NULL) != OT_OK) fail_msg("%s", x.diag.message);
+        const ot_figures *t = &x.s.plan->tiled, *u = &x.s.plan->untiled;
+        if (t->time_s > u->time_s * (1 + SLOWDOWNS[k]) * (1 + 1e-9))
+            fail_msg("slowdown %g: %g s for %g", SLOWDOWNS[k], t->time_s, u->time_s);
+        drop(&x);
+    }
+}
+
 static void out_of_memory(void **state)
 {
     (void)state;
@@ -507,6 +536,7 @@ int main(void)
         cmocka_unit_test(what_nobody_reads_is_left_out),
         cmocka_unit_test(a_limit_on_tensors_is_kept),
         cmocka_unit_test(the_least_that_was_found),
+        cmocka_unit_test(weights_packed_for_each_tile),
         cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,8 +54,10 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
                                const ot_interval_path *path, ot_plan *p, ot_region_pool *built)
 {
     ot_interval_ends at;
-    p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
-    p->refused = OT_NEW_N(p->arena, ot_refusal, path->n + s->n + 1u);
+    uint32_t n_cut = 0; /* the path has a step for every node that is left whole */
+    for (uint32_t k = 0; k < path->n; k++) n_cut += path->steps[k].n_dims > 0;
+    p->regions = OT_NEW_N(p->arena, ot_region, n_cut + 1u);
+    p->refused = OT_NEW_N(p->arena, ot_refusal, n_cut + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_interval_ends_list(s, path, &at));
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};

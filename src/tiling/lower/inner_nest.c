@@ -37,13 +37,16 @@ bool inner_is_gpu(const ot_target *t) { return t->scopes[OT_SCOPE_UB].bytes == 0
 
 /* ---- blocks along an axis ---- */
 
+#define BLOCKS_MAX (1 << 20) /* that are looked at: sizes of files are no limit */
+
 ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *w,
                      int64_t in_extent, inner_run **out, uint32_t *n)
 {
     const int64_t n_blocks = ot_ceil_div(extent, block);
-    inner_run *list = OT_NEW_N(p->a, inner_run, (size_t)n_blocks);
+    inner_run *list = NULL;
+    size_t cap = 0, n_runs = 0;
     *n = 0;
-    if (!list) return prog_nomem(p);
+    if (n_blocks > BLOCKS_MAX) return prog_refuse(p, "too many blocks along an axis");
     for (int64_t k = 0; k < n_blocks; k++) {
         const int64_t lo = k * block, hi = ot_min(lo + block, extent);
         inner_run r = {
@@ -58,7 +61,7 @@ ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *
             r.pad_lo = ot_max(r.in_lo - from, 0);
             r.pad_hi = ot_max(to - r.in_lo - r.in_len, 0);
         }
-        inner_run *last = *n > 0 ? &list[*n - 1] : NULL;
+        inner_run *last = n_runs > 0 ? &list[n_runs - 1] : NULL;
         bool same = last && last->len == r.len && last->in_len == r.in_len &&
                     last->pad_lo == r.pad_lo && last->pad_hi == r.pad_hi;
         const int64_t step = last ? (r.in_lo - last->in_lo) / last->count : 0;
@@ -67,11 +70,12 @@ ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *
         if (same) {
             last->in_step = step;
             last->count++;
-        } else {
-            list[(*n)++] = r;
+        } else if (!OT_PUSH(p->a, list, n_runs, cap, r)) {
+            return prog_nomem(p);
         }
     }
-    for (uint32_t k = 0; k < *n; k++) list[k].step = block;
+    for (size_t k = 0; k < n_runs; k++) list[k].step = block;
+    *n = (uint32_t)n_runs;
     *out = list;
     return OT_OK;
 }
