@@ -75,9 +75,13 @@ void ot_model_device_print(const ot_model_device *x, const ot_session *s, const 
             "launches a run\n",
             indent, v.n_device, v.n_host, v.n_programs, v.from_disk ? "read" : "compiled",
             ot_format_seconds(v.compile_seconds, a, sizeof a), v.n_launches);
-    fprintf(f, "%s         %s in %u uploads, %s in %u downloads a run\n", indent,
+    fprintf(f, "%s         %s in %u uploads, %s in %u downloads a run", indent,
             ot_format_bytes((double)v.uploaded, a, sizeof a), v.n_uploads,
             ot_format_bytes((double)v.downloaded, b, sizeof b), v.n_downloads);
+    if (v.mapped_up + v.mapped_down > 0)
+        fprintf(f, "; %s of it through maps",
+                ot_format_bytes((double)(v.mapped_up + v.mapped_down), c, sizeof c));
+    fputc('\n', f);
     print_layouts(&v.layouts, indent, f);
     for (uint32_t k = 0; k < v.n_fallbacks; k++) {
         fprintf(f, "%s         on the host: %u ", indent, v.fallbacks[k].n);
@@ -109,6 +113,21 @@ static void put_layouts(const ot_device_layouts *v, ot_json *j)
     ot_json_close(j);
 }
 
+/* Of the last run through maps; by the mover since the session was made. */
+static void put_moves(const ot_device_figures *v, ot_json *j)
+{
+    ot_json_open(j, "moves");
+    ot_json_put_int(j, "mapped_up_bytes", v->mapped_up);
+    ot_json_put_int(j, "mapped_down_bytes", v->mapped_down);
+    ot_json_put_int(j, "requests", (int64_t)v->moves.n_requests);
+    ot_json_put_int(j, "transfers", (int64_t)v->moves.n_transfers);
+    ot_json_put_int(j, "merged", (int64_t)v->moves.n_merged);
+    ot_json_put_int(j, "requested_bytes", (int64_t)v->moves.bytes_asked);
+    ot_json_put_int(j, "moved_bytes", (int64_t)v->moves.bytes_moved);
+    ot_json_put_int(j, "waits_for_staging", (int64_t)v->moves.n_waits_for_staging);
+    ot_json_close(j);
+}
+
 void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json *j)
 {
     ot_device_figures v;
@@ -131,6 +150,7 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_put_int(j, "launches", v.n_launches);
     ot_json_put_int(j, "uploaded_bytes", v.uploaded);
     ot_json_put_int(j, "downloaded_bytes", v.downloaded);
+    put_moves(&v, j);
     ot_json_put_number(j, "compile_seconds", v.compile_seconds);
     put_layouts(&v.layouts, j);
     ot_json_list(j, "fallbacks");

@@ -9,11 +9,12 @@
 typedef struct profile_record {
     char name[OT_DEV_NAME_MAX]; /* of the buffer, of the kernel */
     bool is_memory;
+    bool by_host;     /* a copy through a map: no command */
     ot_dev_work work; /* of commands */
     uint32_t queue;   /* slot of its queue */
     uint64_t queue_id, serial;
     double asked;      /* host: when it was asked */
-    double start, end; /* device; host for memory. end < start: not done */
+    double start, end; /* device; host for memory and by_host. end < start: not done */
     int64_t bytes;     /* memory: + made, - freed */
     int64_t used;      /* memory in use after it */
 } profile_record;
@@ -24,6 +25,8 @@ struct dev_profile {
     /* of the device's clock to the host's: the least with which nothing ran before it was asked */
     double shift;
 };
+
+#define MAPS_ROW DEV_QUEUES_MOST /* of a trace, behind those of queues */
 
 static const char *const WORK_NAMES[OT_DEV_WORKS] = {"upload", "download", "copy", "fill",
                                                      "kernel"};
@@ -95,6 +98,22 @@ void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *
         r->bytes += c->parts[k].buffer ? c->parts[k].bytes : 0;
 }
 
+void ot_device_profile_mapped(ot_device *dev, const char *name, ot_dev_work work, int64_t bytes,
+                              double start, double end)
+{
+    dev_lock(dev);
+    profile_record *r = add(dev, name);
+    if (r) {
+        r->by_host = true;
+        r->work = work;
+        r->queue = MAPS_ROW;
+        r->bytes = bytes;
+        r->start = start;
+        r->end = end;
+    }
+    dev_unlock(dev);
+}
+
 void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start,
                         double end)
 {
@@ -102,7 +121,7 @@ void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, dou
     if (!p) return;
     for (size_t k = p->first_open; k < p->n; k++) {
         profile_record *r = &p->records[k];
-        if (r->is_memory || r->queue_id != q->id || r->serial != serial) continue;
+        if (r->is_memory || r->by_host || r->queue_id != q->id || r->serial != serial) continue;
         r->start = start;
         r->end = end;
         if (r->asked - start > p->shift) p->shift = r->asked - start;
@@ -115,32 +134,40 @@ void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, dou
 
 static bool is_done(const profile_record *r) { return r->is_memory || r->end >= 0; }
 
+static double shift_of(const dev_profile *p) { return p && p->shift > -1e299 ? p->shift : 0; }
+
 /* ---- sums ---- */
+
+typedef struct span {
+    double start, end; /* of the device's clock */
+} span;
 
 static int by_start(const void *a, const void *b)
 {
-    double x = (*(const profile_record *const *)a)->start,
-           y = (*(const profile_record *const *)b)->start;
+    double x = ((const span *)a)->start, y = ((const span *)b)->start;
     return (x > y) - (x < y);
 }
 
 /* Span and busy time of the commands: intervals in order of their starts. */
 static void sum_time(const dev_profile *p, ot_device_profile *out)
 {
-    const profile_record **sorted = malloc((p->n + 1) * sizeof *sorted);
+    span *sorted = malloc((p->n + 1) * sizeof *sorted);
     size_t n = 0;
     if (!sorted) return;
-    for (size_t k = 0; k < p->n; k++)
-        if (!p->records[k].is_memory && is_done(&p->records[k])) sorted[n++] = &p->records[k];
-    qsort(sorted, n, sizeof *sorted, by_start);
-    double until = n ? sorted[0]->start : 0;
-    for (size_t k = 0; k < n; k++) {
-        double from = sorted[k]->start > until ? sorted[k]->start : until;
-        if (sorted[k]->end <= from) continue;
-        out->busy_seconds += sorted[k]->end - from;
-        until = sorted[k]->end;
+    for (size_t k = 0; k < p->n; k++) {
+        const profile_record *r = &p->records[k];
+        const double shift = r->by_host ? shift_of(p) : 0;
+        if (!r->is_memory && is_done(r)) sorted[n++] = (span){r->start - shift, r->end - shift};
     }
-    if (n) out->span_seconds = until - sorted[0]->start;
+    qsort(sorted, n, sizeof *sorted, by_start);
+    double until = n ? sorted[0].start : 0;
+    for (size_t k = 0; k < n; k++) {
+        double from = sorted[k].start > until ? sorted[k].start : until;
+        if (sorted[k].end <= from) continue;
+        out->busy_seconds += sorted[k].end - from;
+        until = sorted[k].end;
+    }
+    if (n) out->span_seconds = until - sorted[0].start;
     free(sorted);
 }
 
@@ -337,7 +364,7 @@ void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uin
 static void trace_one(const profile_record *r, uint32_t process, double shift, double origin,
                       ot_trace_events *t)
 {
-    double start = (r->is_memory ? r->start : r->start + shift) - origin;
+    double start = (r->is_memory || r->by_host ? r->start : r->start + shift) - origin;
     if (r->is_memory) {
         ot_event curve = {.name = "device memory", .process = process, .start = start};
         ot_events_bytes(t, curve, r->used);
@@ -354,8 +381,9 @@ static void trace_device(ot_device *dev, const char *name, uint32_t process, ot_
     ot_events_name_process(t, process, name);
     dev_lock(dev);
     const dev_profile *p = dev->profile;
-    double origin = p && p->n ? p->records[0].asked : 0,
-           shift = p && p->shift > -1e299 ? p->shift : 0;
+    /* the first may be a copy that was recorded when it was over */
+    double origin = p && p->n ? p->records[0].asked : 0, shift = shift_of(p);
+    if (p && p->n && p->records[0].by_host) origin = p->records[0].start;
     for (size_t k = 0; p && k < p->n; k++)
         if (is_done(&p->records[k])) trace_one(&p->records[k], process, shift, origin, t);
     dev_unlock(dev);

@@ -37,6 +37,9 @@ typedef struct ot_device_profile {
 
 /* Begin to record; records of before are forgotten. */
 ot_status ot_device_profile_start(ot_device *dev, ot_device_error *e) OT_MUST_USE;
+/* The host moved so many bytes through a map; seconds of ot_now. work: upload or download. */
+void ot_device_profile_mapped(ot_device *dev, const char *name, ot_dev_work work, int64_t bytes,
+                              double start, double end);
 /* Sums over commands that are done. All zero but usage when nothing was started. */
 ot_device_profile ot_device_profile_sum(ot_device *dev);
 

@@ -3,6 +3,7 @@
 #include "driver.h"
 
 #define STAGING_BYTES ((int64_t)4 << 20)
+#define PAGE          4096
 #define PENDING_MOST  256
 #define WAITS_MOST    16 /* events of one transfer */
 
@@ -31,6 +32,7 @@ struct ot_dev_mover {
     uint32_t n, cap;
     ot_dev_ticket first;
     uint8_t *staging;            /* [staging_bytes] */
+    bool pinned;                 /* it is: requests that fit go through it */
     int64_t staged;              /* bytes of the ring that may be in use: all from its begin */
     ot_device_error first_error; /* since the last finish; fault OT_DEV_FINE: none */
     ot_dev_mover_stats stats;
@@ -46,7 +48,9 @@ ot_status ot_dev_mover_new(ot_device *dev, const ot_dev_mover_options *o, ot_dev
     if (m->options.staging_bytes <= 0) m->options.staging_bytes = STAGING_BYTES;
     m->dev = dev;
     m->first = 1;
-    m->staging = malloc((size_t)m->options.staging_bytes);
+    const size_t whole = (size_t)(ot_ceil_div(m->options.staging_bytes, PAGE) * PAGE);
+    m->staging = aligned_alloc(PAGE, whole);
+    m->pinned = m->staging && dev->facts.pins && ot_dev_pin(dev, m->staging, whole);
     ot_status s = m->staging ? ot_dev_queue_new(dev, e, &m->up) : dev_fail_host_memory(e);
     if (s == OT_OK) s = ot_dev_queue_new(dev, e, &m->down);
     if (s == OT_OK)
@@ -57,6 +61,12 @@ ot_status ot_dev_mover_new(ot_device *dev, const ot_dev_mover_options *o, ot_dev
 }
 
 ot_dev_mover_stats ot_dev_mover_count(const ot_dev_mover *m) { return m->stats; }
+
+void ot_dev_mover_queues(const ot_dev_mover *m, ot_dev_queue *up, ot_dev_queue *down)
+{
+    *up = m->up;
+    *down = m->down;
+}
 
 /* ---- what meets what ---- */
 
@@ -131,8 +141,9 @@ void ot_dev_mover_free(ot_dev_mover *m)
 {
     if (!m) return;
     land_all(m);
-    ot_dev_queue_free(m->dev, m->up, NULL);
-    ot_dev_queue_free(m->dev, m->down, NULL);
+    if (m->up.id) ot_dev_queue_free(m->dev, m->up, NULL);
+    if (m->down.id) ot_dev_queue_free(m->dev, m->down, NULL);
+    if (m->pinned) ot_dev_unpin(m->dev, m->staging);
     free(m->staging);
     free(m->moves);
     free(m);
@@ -193,6 +204,7 @@ ot_status ot_dev_request_put(ot_dev_mover *m, const ot_dev_request *r, ot_device
     move *x = &m->moves[m->n];
     *x = (move){.r = *r};
     if (r->direction == OT_DEV_TO_DEVICE) x->r.from = (ot_dev_slice){{0}, 0, 0}, x->r.sink = NULL;
+    if (r->direction != OT_DEV_TO_DEVICE) x->r.room = 0;
     if (r->direction == OT_DEV_TO_HOST) x->r.to = (ot_dev_slice){{0}, 0, 0}, x->r.source = NULL;
     if (r->direction == OT_DEV_ON_DEVICE) x->r.source = x->r.sink = NULL;
     x->r.after = NULL;
@@ -238,13 +250,22 @@ static const ot_dev_slice *side(const ot_dev_request *r)
     return r->direction == OT_DEV_TO_HOST ? &r->from : &r->to;
 }
 
-/* Would the request and the hull of a group be one range? Then *hull grows. */
-static bool joins(const ot_dev_request *head, const ot_dev_request *r, ot_dev_slice *hull,
-                  ot_dev_slice *from)
+/* What a group moves. */
+typedef struct range {
+    ot_dev_slice hull; /* on the device: `to` unless TO_HOST */
+    ot_dev_slice from; /* ON_DEVICE */
+    int64_t room;      /* behind the hull */
+} range;
+
+/* Would the request and the range of a group be one? Then that grows. */
+static bool joins(const ot_dev_request *head, const ot_dev_request *r, range *x)
 {
     const ot_dev_slice *s = side(r);
+    ot_dev_slice *hull = &x->hull, *from = &x->from;
     if (head->direction != r->direction || s->buffer.id != hull->buffer.id) return false;
-    if (s->offset > hull->offset + hull->bytes || hull->offset > s->offset + s->bytes) return false;
+    if (s->offset > hull->offset + hull->bytes + x->room ||
+        hull->offset > s->offset + s->bytes + r->room)
+        return false;
     int64_t begin = ot_min(hull->offset, s->offset),
             end = ot_max(hull->offset + hull->bytes, s->offset + s->bytes);
     if (head->direction == OT_DEV_ON_DEVICE) { /* both sides grow alike, and stay apart */
@@ -256,6 +277,8 @@ static bool joins(const ot_dev_request *head, const ot_dev_request *r, ot_dev_sl
         if (slices_meet(&more, &to)) return false;
         *from = more;
     }
+    /* of who ends last */
+    x->room = ot_max(s->offset + s->bytes + r->room, hull->offset + hull->bytes + x->room) - end;
     hull->offset = begin;
     hull->bytes = end - begin;
     return true;
@@ -273,27 +296,25 @@ static bool may_pass(const ot_dev_mover *m, const uint32_t *order, const bool *g
 
 /* members: [n] out, places in order; returns how many. */
 static uint32_t gather(const ot_dev_mover *m, const uint32_t *order, uint32_t n, bool *grouped,
-                       uint32_t at, uint32_t *members, ot_dev_slice *hull, ot_dev_slice *from)
+                       uint32_t at, uint32_t *members, range *x)
 {
     const ot_dev_request *head = &m->moves[order[at]].r;
     uint32_t count = 1;
     members[0] = order[at];
-    *hull = *side(head);
-    *from = head->from;
+    *x = (range){*side(head), head->from, head->room};
     grouped[at] = true;
     for (bool more = !m->options.no_merge; more;) {
         more = false;
         for (uint32_t j = at + 1; j < n; j++) {
-            const move *x = &m->moves[order[j]];
-            ot_dev_slice wider = *hull, wider_from = *from;
-            if (grouped[j] || !joins(head, &x->r, &wider, &wider_from) ||
+            range wider = *x;
+            if (grouped[j] || !joins(head, &m->moves[order[j]].r, &wider) ||
                 !may_pass(m, order, grouped, at, j))
                 continue;
-            if (head->direction != OT_DEV_ON_DEVICE && wider.bytes > m->options.staging_bytes / 2)
+            if (head->direction != OT_DEV_ON_DEVICE &&
+                wider.hull.bytes > m->options.staging_bytes / 2)
                 continue;
             grouped[j] = more = true;
-            *hull = wider;
-            *from = wider_from;
+            *x = wider;
             members[count++] = order[j];
         }
     }
@@ -343,18 +364,21 @@ static ot_status add_waits(ot_dev_mover *m, const uint32_t *members, uint32_t n,
     return OT_OK;
 }
 
-static ot_status submit_group(ot_dev_mover *m, uint32_t *members, uint32_t n, ot_dev_slice hull,
-                              ot_dev_slice from, ot_device_error *e)
+static ot_status submit_group(ot_dev_mover *m, uint32_t *members, uint32_t n, const range *x,
+                              ot_device_error *e)
 {
+    const ot_dev_slice hull = x->hull;
     ot_dev_event waits[DEV_QUEUES_MOST], event;
     uint32_t n_waits;
     const ot_dev_request *head = &m->moves[members[0]].r;
     ot_dev_direction direction = head->direction;
-    uint8_t *ring = n > 1 && direction != OT_DEV_ON_DEVICE ? stage(m, hull.bytes) : NULL;
+    const bool rings = n > 1 || (m->pinned && hull.bytes <= m->options.staging_bytes / 2);
+    uint8_t *ring = rings && direction != OT_DEV_ON_DEVICE ? stage(m, hull.bytes) : NULL;
     for (uint32_t k = 0; k < n; k++) land_on_host(m, &m->moves[members[k]].r);
     OT_TRY(add_waits(m, members, n, waits, &n_waits, e));
     ot_dev_after after = {waits, n_waits};
     qsort(members, n, sizeof *members, by_ticket); /* where they overlap, the later one counts */
+    if (ring && n > 1) memset(ring, 0, (size_t)hull.bytes); /* room between requests */
     for (uint32_t k = 0; ring && k < n && direction == OT_DEV_TO_DEVICE; k++) {
         const ot_dev_request *r = &m->moves[members[k]].r;
         memcpy(ring + (r->to.offset - hull.offset), r->source, (size_t)r->to.bytes);
@@ -366,13 +390,13 @@ static ot_status submit_group(ot_dev_mover *m, uint32_t *members, uint32_t n, ot
     case OT_DEV_TO_HOST:
         OT_TRY(ot_dev_download(m->dev, m->down, ring ? ring : head->sink, hull, &after, e, &event));
         break;
-    default: OT_TRY(ot_dev_copy(m->dev, m->up, hull, from, &after, e, &event));
+    default: OT_TRY(ot_dev_copy(m->dev, m->up, hull, x->from, &after, e, &event));
     }
     for (uint32_t k = 0; k < n; k++) {
-        move *x = &m->moves[members[k]];
-        x->state = MOVE_FLYING;
-        x->event = event;
-        x->ring = ring && direction == OT_DEV_TO_HOST ? ring + (x->r.from.offset - hull.offset)
+        move *y = &m->moves[members[k]];
+        y->state = MOVE_FLYING;
+        y->event = event;
+        y->ring = ring && direction == OT_DEV_TO_HOST ? ring + (y->r.from.offset - hull.offset)
                                                       : NULL;
     }
     m->stats.n_transfers++;
@@ -399,10 +423,10 @@ static ot_status issue_groups(ot_dev_mover *m, uint32_t *order, uint32_t *member
     uint32_t n = sort_moves(m, order, grouped);
     memset(grouped, 0, m->n * sizeof *grouped);
     for (uint32_t at = 0; at < n; at++) {
-        ot_dev_slice hull, from;
+        range x;
         if (grouped[at]) continue;
-        uint32_t count = gather(m, order, n, grouped, at, members, &hull, &from);
-        ot_status s = submit_group(m, members, count, hull, from, e);
+        uint32_t count = gather(m, order, n, grouped, at, members, &x);
+        ot_status s = submit_group(m, members, count, &x, e);
         if (s == OT_OK) continue;
         for (uint32_t k = 0; k < count; k++) finish(&m->moves[members[k]], MOVE_FAILED);
         ot_dev_mover_cancel(m);

@@ -3,7 +3,8 @@
  *   request, request, ...  --issue-->  order: priority, but nothing passes what it meets  -->
  *                          groups: ranges that touch become one
  *                                                                                                |
- *   upload and copy queue <---- one request as it is, several through the staging ring
+ *   upload and copy queue <---- one request as it is, several (and what CUDA wants pinned)
+ *                               through the staging ring
  *   ----------+----> download queue
  *
  * What comes out is what the requests, one after the other in the order they were made, would
@@ -18,8 +19,10 @@
 typedef struct ot_dev_mover ot_dev_mover;
 
 typedef struct ot_dev_mover_options {
-    int64_t staging_bytes; /* ring that merged requests go through; 0: 4 MiB */
-    bool no_merge;         /* every request by itself */
+    /* ring that merged requests go through, and where transfers want pinned memory (facts.pins)
+     * single ones that fit as well; 0: 4 MiB */
+    int64_t staging_bytes;
+    bool no_merge; /* every request by itself */
 } ot_dev_mover_options;
 
 typedef enum ot_dev_direction {
@@ -38,7 +41,9 @@ typedef struct ot_dev_request {
     ot_dev_priority priority;
     /* of the device: to unless TO_HOST, from unless TO_DEVICE; equal bytes */
     ot_dev_slice to, from;
-    const void *source;        /* TO_DEVICE: [to.bytes] */
+    const void *source; /* TO_DEVICE: [to.bytes] */
+    /* TO_DEVICE: bytes behind `to` that nobody reads, which merging may write */
+    int64_t room;
     void *sink;                /* TO_HOST: [from.bytes] */
     const ot_dev_after *after; /* events of other queues; read now. NULL: none */
 } ot_dev_request;
@@ -73,6 +78,8 @@ ot_status ot_dev_ticket_event(ot_dev_mover *m, ot_dev_ticket t, ot_device_error 
 ot_status ot_dev_mover_finish(ot_dev_mover *m, ot_device_error *e) OT_MUST_USE;
 /* Requests that were not issued never run: their tickets are OT_DEV_CANCELLED. Returns how many. */
 uint32_t ot_dev_mover_cancel(ot_dev_mover *m);
+/* Its queues, for transfers that need none of this. */
+void ot_dev_mover_queues(const ot_dev_mover *m, ot_dev_queue *up, ot_dev_queue *down);
 ot_dev_mover_stats ot_dev_mover_count(const ot_dev_mover *m);
 
 #endif

@@ -27,6 +27,15 @@ def figures(tmp, tiled_file, api):
         assert d['planned_bytes'] == d['held_bytes'] == d['peak_bytes'], d
         assert d['nodes_on_host'] == 0 and not d['fallbacks'], d
         assert d['downloaded_bytes'] == (16 * 32 * 32 + 5) * 4, d
+        m = d['moves']
+        assert m['merged'] == m['requests'] - m['transfers'] and m['waits_for_staging'] == 0, m
+        assert m['requested_bytes'] <= m['moved_bytes'] <= m['requested_bytes'] + 256 * m['merged'], m
+    by_maps = untiled['moves']  # a CPU needs no commands, but for a result whose place another value gets; others merge weights
+    if api == 'cuda':
+        assert by_maps['merged'] > 0 == by_maps['mapped_up_bytes'] == by_maps['mapped_down_bytes'], by_maps
+    else:
+        assert by_maps['mapped_up_bytes'] == untiled['uploaded_bytes'] and by_maps['mapped_down_bytes'] >= 20, untiled
+        assert by_maps['mapped_down_bytes'] + by_maps['requested_bytes'] == untiled['downloaded_bytes'], untiled
     assert untiled['uploaded_bytes'] == 3 * 64 * 64 * 4 <= tiled['uploaded_bytes'], (tiled, untiled) # halos are moved twice
     assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
     # bytes that weights take when they are packed; a GPU has one column of a product for each work-item, and fills up none, or

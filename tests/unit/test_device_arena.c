@@ -70,6 +70,40 @@ static void check_blocks(const ot_device_arena *x, int64_t most)
     if (most == 0) assert_true(x->n_blocks <= 1);
 }
 
+/* Does unit u use the bytes of value k for another value, or for the body that runs there? */
+static bool is_used(const program *p, uint32_t k, const program *body, uint32_t loop, uint32_t u)
+{
+    const ot_device_memory *x = &p->value[k];
+    const int64_t end = x->offset + taken(x);
+    bool used = false;
+    for (uint32_t j = 0; j < p->n; j++) {
+        const ot_device_memory *y = &p->value[j];
+        used |= j != k && y->first != OT_NONE && (y->twice || (y->first <= u && u <= y->last)) &&
+                y->block == x->block && x->offset < y->offset + taken(y) * (y->twice ? 2 : 1) &&
+                y->offset < end;
+    }
+    for (uint32_t b = 0; u == loop && b < body->arena.n_blocks; b++) {
+        const ot_device_block *y = &body->arena.blocks[b];
+        used |= y->block == x->block && x->offset < y->base + y->bytes && y->base < end;
+    }
+    return used;
+}
+
+static void check_neighbours(const program *p, uint32_t k, const program *body, uint32_t loop)
+{
+    uint32_t before, after, last = OT_NONE, first = OT_NONE;
+    const ot_device_memory *x = &p->value[k];
+    if (x->first == OT_NONE || x->twice) return;
+    for (uint32_t u = 0; u < UNITS; u++) {
+        const bool used = is_used(p, k, body, loop, u);
+        if (used && u < x->first) last = u;
+        if (used && u > x->last && first == OT_NONE) first = u;
+    }
+    ot_device_arena_neighbours(&p->arena, x, &before, &after);
+    assert_int_equal(before, last);
+    assert_int_equal(after, first);
+}
+
 /* Nobody who lives at that unit lies in the blocks of the body that runs there. */
 static void check_apart(const program *top, const program *body, uint32_t loop)
 {
@@ -112,6 +146,7 @@ static uint32_t check_place(uint64_t seed, int64_t limit)
     check_blocks(&body.arena, limit);
     check_blocks(&top.arena, limit);
     check_apart(&top, &body, loop);
+    for (uint32_t k = 0; k < top.n; k++) check_neighbours(&top, k, &body, loop);
     const uint32_t n = top.arena.n_blocks;
     ot_arena_free(a);
     return n;

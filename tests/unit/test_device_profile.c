@@ -79,6 +79,16 @@ static void sums_and_texts_agree(void **state)
     says(trace, "\"name\": \"conv\", \"cat\": \"kernel\", \"pid\": 1,");
     free(json);
     free(trace);
+    /* a copy through a map, a second behind the commands by the host's clock */
+    const double later = ot_now() + 1;
+    ot_device_profile_mapped(dev, "map", OT_DEV_WORK_DOWNLOAD, 50, later, later + 2e-3);
+    sum = ot_device_profile_sum(dev);
+    assert_true(sum.work[OT_DEV_WORK_DOWNLOAD].n == 1 &&
+                sum.work[OT_DEV_WORK_DOWNLOAD].bytes == 50);
+    assert_true(sum.busy_seconds > 6.99e-3 && sum.busy_seconds < 7.01e-3 && sum.span_seconds > 1);
+    trace = text_of(dev, h, true);
+    says(trace, "\"name\": \"map\", \"cat\": \"download\", \"pid\": 1, \"tid\": 16,");
+    free(trace);
     ot_dev_heap_free(h);
     ot_device_close(dev);
 }

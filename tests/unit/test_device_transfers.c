@@ -50,6 +50,35 @@ static void neighbours_become_one(void **state)
     ot_device_close(dev);
 }
 
+/* Uploads merge over bytes that one of them says nobody reads, and over no others. */
+static void room_between_uploads_is_filled(void **state)
+{
+    (void)state;
+    uint8_t in[256], out[256] = {0};
+    ot_device *dev = open_fake(0);
+    ot_dev_mover *m = open_mover(dev, NULL);
+    ot_dev_buffer b = make_buffer(dev, "b", 256, OT_DEV_MEM_DEVICE);
+    for (int k = 0; k < 256; k++) in[k] = (uint8_t)k;
+    ot_dev_request one = UP(part(b, 128, 20), in), two = UP(part(b, 0, 100), in + 50),
+                   apart = UP(part(b, 160, 4), in);
+    two.room = 28; /* up to 128; there is none behind 148 */
+    put(m, one);
+    put(m, two);
+    put(m, apart);
+    FINE(ot_dev_mover_finish(m, e));
+    const ot_dev_mover_stats s = ot_dev_mover_count(m);
+    assert_true(s.n_transfers == 2 && s.n_merged == 1 && s.bytes_asked == 124 &&
+                s.bytes_moved == 152);
+    put(m, DOWN(part(b, 0, 256), out));
+    FINE(ot_dev_mover_finish(m, e));
+    assert_memory_equal(out, in + 50, 100);
+    assert_memory_equal(out + 128, in, 20);
+    assert_memory_equal(out + 160, in, 4);
+    assert_true(out[148] == 0xcd && out[159] == 0xcd && out[164] == 0xcd);
+    ot_dev_mover_free(m);
+    ot_device_close(dev);
+}
+
 static void priorities_go_first_but_pass_nothing_they_meet(void **state)
 {
     (void)state;
@@ -198,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_become_one),
+        cmocka_unit_test(room_between_uploads_is_filled),
         cmocka_unit_test(priorities_go_first_but_pass_nothing_they_meet),
         cmocka_unit_test(what_fails_cancels_what_waits),
         cmocka_unit_test(random_requests_equal_their_order),

@@ -12,10 +12,13 @@
 
 #include "device_session.h"
 
+#include "device/transfers.h"
 #include "engine/core/session.h"
 #include "engine/gpu/shaders/shaders.h"
 #include "fusion/graph_view.h"
 #include "tiling/lower/device_arena.h"
+
+#define DV_ALIGN 256 /* of values and constants: rows of vectors and cache lines begin with them */
 
 struct dv_schedule;
 
@@ -84,20 +87,31 @@ typedef struct dv_shader {
     int64_t numbers_at; /* 32-bit numbers before its own in the table of all */
 } dv_shader;
 
+typedef struct dv_input {
+    ot_id v; /* of the graph */
+    /* the last unit before the one that reads it first that uses its bytes for something else;
+     * OT_NONE: none, it is moved when the run begins */
+    uint32_t behind;
+} dv_input;
+
 typedef struct dv_unit {
     dv_kind kind;
     ot_step *step; /* of the last node */
     uint32_t n_nodes;
     dv_shader *kernels; /* [n_kernels] */
     uint32_t n_kernels;
-    ot_id *inputs; /* [n_inputs] of the graph: read here first, uploaded before */
+    dv_input *inputs; /* [n_inputs] of the graph: read here first */
     uint32_t n_inputs;
-    ot_id *uploads; /* [n_uploads] of DV_HOST: what it makes for kernels, uploaded after it */
+    ot_id *sends; /* [n_sends] inputs whose bytes are free behind it */
+    uint32_t n_sends;
+    bool after_results; /* it uses bytes of a result that left before */
+    ot_id *uploads;     /* [n_uploads] of DV_HOST: what it makes for kernels, uploaded after it */
     uint32_t n_uploads;
     /* [n_downloads] before, of DV_HOST: values that the step reads; else after it: results of
      * the graph */
     ot_id *downloads;
     ot_id *from; /* [n_downloads] the dense value that each is read from */
+    bool *stays; /* [n_downloads] of results: no later unit uses its bytes; NULL: not a result */
     uint32_t n_downloads;
     struct dv_schedule *body;
     int64_t count; /* iterations */
@@ -111,6 +125,21 @@ typedef struct dv_turn {
 } dv_turn;
 
 typedef struct dv_session dv_session;
+
+/* A block of the device's memory, mapped or not. */
+typedef struct dv_mapping {
+    ot_dev_map map; /* id 0: it is not */
+    char *data;
+} dv_mapping;
+
+/* What the next command of the queue of kernels waits for. */
+typedef enum dv_waits {
+    DV_WAITS_LOADED, /* windows of a loop */
+    DV_WAITS_STORED, /* tiles of a loop have left */
+    DV_WAITS_UP,     /* inputs, and what the host made */
+    DV_WAITS_DOWN,   /* results whose bytes it uses have left */
+    DV_WAITS
+} dv_waits;
 
 typedef struct dv_schedule {
     dv_session *s;
@@ -153,15 +182,22 @@ struct dv_session {
     ot_dev_heap *heap;    /* that the device's memory is taken from, as much as is asked */
     /* [n_blocks] and [top->arena.n_blocks]; NULL: not yet; buffer.id 0: nothing lies there */
     ot_dev_slice *weights, *arena;
-    ot_dev_queue queue, loads, stores; /* of kernels; of tiles that move, where there are some */
-    bool streams;                      /* there are some */
-    void **pinned;                     /* [n_pinned] memory of the host, until the session ends */
+    ot_dev_queue queue;         /* of kernels */
+    ot_dev_mover *mover;        /* NULL: nothing has moved yet but through maps */
+    ot_dev_queue loads, stores; /* the mover's, of uploads and downloads */
+    ot_dev_ticket *tickets;     /* [values of the top graph] of inputs that move */
+    dv_mapping *windows;        /* [n_windows] blocks of weights, then of the arena */
+    uint32_t n_windows;
+    bool maps;     /* they are used */
+    bool idle;     /* no command runs that the host would have to wait for */
+    bool streams;  /* tiles move */
+    void **pinned; /* [n_pinned] memory of the host, until the session ends */
     size_t n_pinned, cap_pinned;
-    ot_dev_event last, stored; /* the last command of `queue`, of `stores` */
-    ot_dev_event waits[2];     /* what the next command of `queue` waits for */
-    dv_turn turns[2];          /* of the loop that runs: even and odd iterations */
-    ot_dg_target target;       /* of the kernels' text */
-    ot_dev_program *programs;  /* [n_programs] one of all functions, or one of each */
+    ot_dev_event last, stored; /* the last command of `queue`, the last download */
+    ot_dev_event waits[DV_WAITS];
+    dv_turn turns[2];         /* of the loop that runs: even and odd iterations */
+    ot_dg_target target;      /* of the kernels' text */
+    ot_dev_program *programs; /* [n_programs] one of all functions, or one of each */
     size_t n_programs;
     ot_device_fallback *fallbacks; /* [n] */
     size_t n_fallbacks, cap_fallbacks;
@@ -260,11 +296,39 @@ typedef struct dv_at {
 
 /* The memory of x in this iteration. */
 ot_status dv_slice_of(const dv_at *r, const dv_value *x, ot_dev_slice *out) OT_MUST_USE;
-/* Memory of the host for an array like x: the caller's, or the heap's. */
-ot_status dv_make_array(dv_session *s, ot_slot *slot, const ot_nd *x) OT_MUST_USE;
 /* The array that the host has of value v of the graph is as the plan says. */
 ot_status dv_check_array(dv_session *s, const char *v, const ot_nd *array,
                          const ot_nd *planned) OT_MUST_USE;
+
+/* ---- device_io.c: arrays between host and device ---- */
+
+/* Do maps serve there? */
+bool dv_maps(const ot_device_facts *f);
+/* Bytes of what is placed behind so many that nobody uses. */
+static inline int64_t dv_padding(int64_t bytes)
+{
+    return ot_ceil_div(bytes, DV_ALIGN) * DV_ALIGN - bytes;
+}
+/* Maps that no command can use beside; all of them. */
+ot_status dv_windows_close(dv_session *s, bool all) OT_MUST_USE;
+/* s->mover, loads, stores are there; commands can be given. */
+ot_status dv_need_mover(dv_session *s) OT_MUST_USE;
+/* Inputs whose bytes nobody has before; those whose bytes are free behind a unit. */
+ot_status dv_send_first(dv_session *s) OT_MUST_USE;
+ot_status dv_send_behind(const dv_at *r, const dv_unit *u) OT_MUST_USE;
+/* The next command waits for what the unit reads, and for who had the bytes that it uses. */
+ot_status dv_await_moves(dv_session *s, const dv_unit *u) OT_MUST_USE;
+/* What a node on the host made. */
+ot_status dv_send_made(const dv_at *r, const dv_unit *u) OT_MUST_USE;
+/* Memory of the host for an array like x: the caller's, or the heap's. */
+ot_status dv_make_array(dv_session *s, ot_slot *slot, const ot_nd *x) OT_MUST_USE;
+/* What a node on the host reads is there. */
+ot_status dv_fetch_operands(const dv_at *r, const dv_unit *u) OT_MUST_USE;
+/* Results of the unit are on their way; but for those that stay until the run has ended and are
+ * there then. */
+ot_status dv_fetch_results(const dv_at *r, const dv_unit *u) OT_MUST_USE;
+ot_status dv_fetch_last(dv_session *s) OT_MUST_USE;
+ot_status dv_send_weights(dv_session *s) OT_MUST_USE;
 
 /* ---- device_moves.c: a loop's streams while it runs ---- */
 
@@ -277,7 +341,6 @@ ot_status dv_moves_store(const dv_at *r) OT_MUST_USE;
  * nowhere. */
 ot_status dv_moves_end(dv_session *s, bool failed) OT_MUST_USE;
 
-ot_status dv_upload_weights(dv_session *s) OT_MUST_USE;
 ot_status dv_run(dv_session *s) OT_MUST_USE;
 /* The device's error as the session's. */
 ot_status dv_told(dv_session *s, ot_status status, const ot_device_error *e);

@@ -62,6 +62,7 @@ static ot_status store(const dv_at *r, dv_stream *x)
     ot_dev_slice from;
     ot_device_error e;
     OT_TRY(finish_turn(s, x, turn));
+    OT_TRY(dv_windows_close(s, false));
     OT_TRY(dv_slice_of(r, x->tile, &from));
     OT_TRY(dv_told(
         s, ot_dev_download(s->dev, s->stores, x->staging[turn], from, &after, &e, &s->stored), &e));
@@ -82,8 +83,8 @@ ot_status dv_moves_store(const dv_at *r)
     }
     r->s->turns[r->i & 1].computed = r->s->last;
     r->s->turns[r->i & 1].stored = r->s->stored;
-    r->s->waits[0] = r->s->stored; /* for who uses the memory behind the loop */
-    memset(&r->s->waits[1], 0, sizeof r->s->waits[1]);
+    r->s->waits[DV_WAITS_LOADED] = (ot_dev_event){0};
+    r->s->waits[DV_WAITS_STORED] = r->s->stored; /* for who uses the memory behind the loop */
     return any ? flush(r->s, r->s->stores) : OT_OK;
 }
 
@@ -122,6 +123,7 @@ static ot_status load(const dv_at *r, dv_stream *x)
                     tile.strides, from, x->window.strides, 1);
     }
     OT_TRY(dv_slice_of(r, x->tile, &to));
+    OT_TRY(dv_windows_close(s, false));
     OT_TRY(dv_told(
         s, ot_dev_upload(s->dev, s->loads, to, staging ? staging : from, &after, &e, &turn->loaded),
         &e));
@@ -147,8 +149,8 @@ ot_status dv_moves_load(const dv_at *r, int64_t count)
     const dv_turn *turn = &r->s->turns[r->i & 1];
     const dv_at next = {r->s, r->q, r->i + 1};
     OT_TRY(load_all(&next, count));
-    r->s->waits[0] = turn->loaded;
-    r->s->waits[1] = turn->stored;
+    r->s->waits[DV_WAITS_LOADED] = turn->loaded;
+    r->s->waits[DV_WAITS_STORED] = turn->stored;
     return OT_OK;
 }
 

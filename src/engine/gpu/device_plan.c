@@ -4,9 +4,7 @@
  */
 #include "device_internal.h"
 
-#define ALIGN 256 /* of constants: rows of vectors and cache lines begin with them */
-
-static int64_t aligned(int64_t bytes) { return ot_ceil_div(bytes, ALIGN) * ALIGN; }
+static int64_t aligned(int64_t bytes) { return bytes + dv_padding(bytes); }
 
 static ot_status bytes_of(const dv_session *s, const dv_value *x, int64_t *bytes)
 {
@@ -40,20 +38,52 @@ static void touch_unit(const dv_schedule *q, const dv_schedule *inner, const dv_
         touch_unit(q, u->body, &u->body->units[k], unit);
 }
 
-/* Inputs are uploaded before the unit that touches them first. */
-static ot_status upload_inputs(dv_schedule *q)
+/* ---- when inputs and results move ---- */
+
+/* Before the unit that touches it first: at once, or behind the unit that has its bytes before. */
+static ot_status add_input(dv_schedule *q, ot_id v)
 {
-    const ot_graph *g = q->p->g;
-    for (uint32_t k = 0; k < g->n_inputs && !q->outer; k++) {
-        dv_value *x = q->at[g->inputs[k]];
-        if (!x->used || x->memory != DV_ARENA || x->room.first == OT_NONE) continue;
-        dv_unit *u = &q->units[x->room.first];
-        ot_id *list = OT_NEW_N(q->s->a, ot_id, u->n_inputs + 1u);
-        if (!list) return ot_fail_nomem(q->s->s->d);
-        if (u->n_inputs) memcpy(list, u->inputs, u->n_inputs * sizeof *list);
-        list[u->n_inputs++] = g->inputs[k];
-        u->inputs = list;
+    const dv_value *x = q->at[v];
+    uint32_t behind, after;
+    if (!x->used || x->memory != DV_ARENA || x->room.first == OT_NONE) return OT_OK;
+    ot_device_arena_neighbours(&q->arena, &x->room, &behind, &after);
+    dv_unit *u = &q->units[x->room.first];
+    dv_input *list = OT_NEW_N(q->s->a, dv_input, u->n_inputs + 1u);
+    if (!list) return ot_fail_nomem(q->s->s->d);
+    if (u->n_inputs) memcpy(list, u->inputs, u->n_inputs * sizeof *list);
+    list[u->n_inputs++] = (dv_input){v, behind};
+    u->inputs = list;
+    if (behind == OT_NONE) return OT_OK;
+    dv_unit *before = &q->units[behind];
+    ot_id *sends = OT_NEW_N(q->s->a, ot_id, before->n_sends + 1u);
+    if (!sends) return ot_fail_nomem(q->s->s->d);
+    if (before->n_sends) memcpy(sends, before->sends, before->n_sends * sizeof *sends);
+    sends[before->n_sends++] = v;
+    before->sends = sends;
+    return OT_OK;
+}
+
+/* Does it keep its bytes until the run ends? Else who gets them waits until it has left. */
+static ot_status add_results(dv_schedule *q, dv_unit *u)
+{
+    if (u->kind == DV_HOST || u->n_downloads == 0) return OT_OK;
+    u->stays = OT_NEW_N(q->s->a, bool, u->n_downloads);
+    if (!u->stays) return ot_fail_nomem(q->s->s->d);
+    for (uint32_t k = 0; k < u->n_downloads; k++) {
+        const dv_value *x = dv_root(q->at[u->from[k]]);
+        uint32_t before, after = OT_NONE;
+        if (is_of(q, x)) ot_device_arena_neighbours(&q->arena, &x->room, &before, &after);
+        u->stays[k] = after == OT_NONE;
+        if (after != OT_NONE) q->units[after].after_results = true;
     }
+    return OT_OK;
+}
+
+static ot_status add_moves(dv_schedule *q)
+{
+    for (uint32_t k = 0; k < q->p->g->n_inputs && !q->outer; k++)
+        OT_TRY(add_input(q, q->p->g->inputs[k]));
+    for (size_t k = 0; k < q->n_units && !q->outer; k++) OT_TRY(add_results(q, &q->units[k]));
     return OT_OK;
 }
 
@@ -63,9 +93,10 @@ static ot_status upload_inputs(dv_schedule *q)
 static ot_status check_block(const dv_schedule *q, ot_id v, const dv_value *root)
 {
     char needs[32], has[32];
-    const int64_t most = ot_device_about(q->s->dev)->allocation_most / ALIGN * ALIGN,
+    const int64_t most = ot_device_about(q->s->dev)->allocation_most / DV_ALIGN * DV_ALIGN,
                   bytes = aligned(root->room.bytes);
-    if (most == 0 || bytes <= (root->room.twice ? most / 2 / ALIGN * ALIGN : most)) return OT_OK;
+    if (most == 0 || bytes <= (root->room.twice ? most / 2 / DV_ALIGN * DV_ALIGN : most))
+        return OT_OK;
     return ot_fail(q->s->s->d, OT_E_BUDGET,
                    "value '%.200s' takes %s of device memory%s; the device has %s in one block",
                    v < q->p->g->n_values ? q->p->g->values[v].name : "a copy",
@@ -92,7 +123,6 @@ static ot_status plan(dv_schedule *q)
     for (size_t k = 0; k < q->n_units; k++)
         if (q->units[k].body) OT_TRY(plan(q->units[k].body));
     for (size_t k = 0; k < q->n_units; k++) touch_unit(q, q, &q->units[k], (uint32_t)k);
-    OT_TRY(upload_inputs(q));
     for (ot_id v = 0; v < q->n_ids; v++) OT_TRY(add_value(q, v));
     for (size_t k = 0; k < q->n_units; k++)
         if (q->units[k].body &&
@@ -102,7 +132,7 @@ static ot_status plan(dv_schedule *q)
     OT_TRY(ot_device_arena_place(&q->arena, ot_device_about(q->s->dev)->allocation_most, q->s->a,
                                  q->s->s->d));
     if (ot_device_arena_measure(&q->arena, q->s->a) != OT_OK) return ot_fail_nomem(q->s->s->d);
-    return OT_OK;
+    return add_moves(q);
 }
 
 /* ---- constants ---- */

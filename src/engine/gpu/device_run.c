@@ -50,11 +50,11 @@ ot_status dv_slice_of(const dv_at *r, const dv_value *x, ot_dev_slice *out)
 /* ---- commands of the queue ---- */
 
 /* What its next command waits for, once. */
-static ot_dev_after take_waits(dv_session *s, ot_dev_event waits[2])
+static ot_dev_after take_waits(dv_session *s, ot_dev_event waits[DV_WAITS])
 {
     memcpy(waits, s->waits, sizeof s->waits);
     memset(s->waits, 0, sizeof s->waits);
-    return (ot_dev_after){waits, 2};
+    return (ot_dev_after){waits, DV_WAITS};
 }
 
 /* A number of elements to skip: GLSL has it in 32 bits, which the buffers of Vulkan fit in. */
@@ -93,8 +93,10 @@ static ot_status launch(const dv_at *r, const dv_shader *k)
         args[n++] = skip(s, at / (int64_t)ot_dtype_bytes(root->nd.dtype));
     }
     if (k->k->shared_bytes) args[n++] = ot_dev_shared(k->k->shared_bytes);
-    ot_dev_event waits[2];
+    ot_dev_event waits[DV_WAITS];
     const ot_dev_after after = take_waits(s, waits);
+    OT_TRY(dv_windows_close(s, false));
+    s->idle = false;
     snprintf(entry, sizeof entry, "k%u", k->function);
     ot_dev_launch l = {.program = s->programs[s->n_programs > 1 ? k->function : 0],
                        .entry = entry,
@@ -118,71 +120,32 @@ ot_status dv_check_array(dv_session *s, const char *v, const ot_nd *array, const
         ot_dims_text(planned->rank, planned->dims, wanted, sizeof wanted));
 }
 
-static ot_status upload(const dv_at *r, ot_id v)
-{
-    dv_session *s = r->s;
-    ot_dev_slice to;
-    ot_device_error e;
-    const ot_nd *from = &r->q->p->at[v]->nd;
-    const dv_value *x = r->q->at[v];
-    ot_dev_event waits[2];
-    if (!dv_root(r->q->at[v])->used) return OT_OK;
-    OT_TRY(dv_check_array(s, r->q->p->g->values[v].name, from, &x->nd));
-    OT_TRY(dv_slice_of(r, x, &to));
-    s->figures.uploaded += to.bytes;
-    s->figures.n_uploads++;
-    const ot_dev_after after = take_waits(s, waits);
-    return dv_told(s, ot_dev_upload(s->dev, s->queue, to, from->data, &after, &e, &s->last), &e);
-}
-
-ot_status dv_make_array(dv_session *s, ot_slot *slot, const ot_nd *x)
-{
-    if (slot->place == OT_PLACE_CALLER &&
-        ot_nd_same_shape(&slot->want, x->dtype, x->rank, x->dims)) {
-        slot->nd = slot->want;
-        slot->nd.block = NULL;
-        return OT_OK;
-    }
-    ot_nd_set_dense(&slot->nd, x->dtype, x->rank, x->dims);
-    return ot_nd_allocate(&slot->nd, &s->s->heap, s->s->d);
-}
-
-/* Into the slot of v. */
-static ot_status download(const dv_at *r, ot_id v, ot_id dense)
-{
-    dv_session *s = r->s;
-    ot_slot *slot = r->q->p->at[v];
-    const dv_value *x = r->q->at[dense];
-    ot_dev_slice from;
-    ot_device_error e;
-    ot_dev_event waits[2];
-    if (slot->nd.data) return OT_OK; /* for another reader */
-    OT_TRY(dv_make_array(s, slot, &x->nd));
-    OT_TRY(dv_slice_of(r, x, &from));
-    s->figures.downloaded += from.bytes;
-    s->figures.n_downloads++;
-    const ot_dev_after after = take_waits(s, waits);
-    return dv_told(s, ot_dev_download(s->dev, s->queue, slot->nd.data, from, &after, &e, &s->last),
-                   &e);
-}
-
 static ot_status finish_queue(dv_session *s, ot_dev_queue q)
 {
     ot_device_error e;
     return dv_told(s, ot_dev_finish(s->dev, q, &e), &e);
 }
 
-static ot_status finish(dv_session *s) { return finish_queue(s, s->queue); }
+/* Everything that was asked has ended; or, where something failed, what had begun. */
+static ot_status finish(dv_session *s, bool failed)
+{
+    ot_device_error e;
+    ot_status st = finish_queue(s, s->queue), moved = OT_OK, loads = OT_OK, stores = OT_OK;
+    if (s->mover && failed) (void)ot_dev_mover_cancel(s->mover);
+    if (s->mover) moved = dv_told(s, ot_dev_mover_finish(s->mover, &e), &e);
+    if (s->streams) loads = finish_queue(s, s->loads);
+    if (s->streams) stores = finish_queue(s, s->stores);
+    s->idle = true;
+    return st != OT_OK ? st : moved != OT_OK ? moved : loads != OT_OK ? loads : stores;
+}
 
 /* ---- units ---- */
 
 static ot_status run_host(const dv_at *r, const dv_unit *u)
 {
-    for (uint32_t k = 0; k < u->n_downloads; k++) OT_TRY(download(r, u->downloads[k], u->from[k]));
-    if (u->n_downloads) OT_TRY(finish(r->s));
+    OT_TRY(dv_fetch_operands(r, u));
     OT_TRY(ot_step_run(r->q->p, u->step));
-    for (uint32_t k = 0; k < u->n_uploads; k++) OT_TRY(upload(r, u->uploads[k]));
-    return OT_OK;
+    return dv_send_made(r, u);
 }
 
 static ot_status run_schedule(const dv_at *r);
@@ -204,7 +167,7 @@ static ot_status run_tiles(const dv_at *r, const dv_unit *u)
         if (moves) OT_TRY(dv_moves_load(&inner, u->count));
         OT_TRY(run_schedule(&inner));
         if (moves) OT_TRY(flush_and_store(&inner));
-        if (u->body->on_host) OT_TRY(finish(r->s)); /* uploads read what is cleared */
+        if (u->body->on_host) OT_TRY(finish(r->s, false)); /* uploads read what is cleared */
         ot_schedule_clear(u->body->p);
     }
     return OT_OK;
@@ -212,12 +175,12 @@ static ot_status run_tiles(const dv_at *r, const dv_unit *u)
 
 static ot_status run_unit(const dv_at *r, const dv_unit *u)
 {
-    for (uint32_t k = 0; k < u->n_inputs; k++) OT_TRY(upload(r, u->inputs[k]));
-    if (u->kind == DV_HOST) return run_host(r, u);
+    if (r->q == r->s->top) OT_TRY(dv_await_moves(r->s, u));
+    if (u->kind == DV_HOST) OT_TRY(run_host(r, u));
     for (uint32_t k = 0; k < u->n_kernels; k++) OT_TRY(launch(r, &u->kernels[k]));
     if (u->kind == DV_TILES) OT_TRY(run_tiles(r, u));
-    for (uint32_t k = 0; k < u->n_downloads; k++) OT_TRY(download(r, u->downloads[k], u->from[k]));
-    return OT_OK;
+    if (u->kind != DV_HOST) OT_TRY(dv_fetch_results(r, u));
+    return dv_send_behind(r, u);
 }
 
 static ot_status run_schedule(const dv_at *r)
@@ -232,58 +195,19 @@ ot_status dv_run(dv_session *s)
     ot_device_figures *f = &s->figures;
     f->uploaded = f->downloaded = 0;
     f->n_uploads = f->n_downloads = f->n_launches = 0;
+    f->mapped_up = f->mapped_down = 0;
     memset(s->waits, 0, sizeof s->waits);
-    ot_status st = run_schedule(&r);
+    ot_status st = dv_send_first(s);
+    if (st == OT_OK) st = run_schedule(&r);
     ot_diag *told = s->s->d, later = {0};
     /* what is under way must end all the same: it reads and writes memory of this run */
     if (st != OT_OK) s->s->d = &later;
     ot_status end = dv_moves_end(s, st != OT_OK);
-    const ot_dev_queue queues[] = {s->queue, s->loads, s->stores};
-    for (uint32_t k = 0; k < (s->streams ? 3 : 1); k++) {
-        ot_status one = finish_queue(s, queues[k]);
-        if (end == OT_OK) end = one;
-    }
+    const ot_status done = finish(s, st != OT_OK);
+    if (end == OT_OK) end = done;
+    if (end == OT_OK && st == OT_OK) end = dv_fetch_last(s);
+    const ot_status closed = dv_windows_close(s, false);
+    if (end == OT_OK) end = closed;
     s->s->d = told;
     return st != OT_OK ? st : end;
-}
-
-/* ---- constants ---- */
-
-static ot_dev_slice part_of(ot_dev_slice whole, int64_t offset, int64_t bytes)
-{
-    return (ot_dev_slice){whole.buffer, whole.offset + offset, bytes};
-}
-
-/* One at a time: a copy of the largest is all that the host needs. */
-static ot_status upload_packed(dv_session *s, const dv_value *x, const ot_dev_slice *to)
-{
-    ot_device_error e;
-    void *copy = malloc((size_t)to->bytes);
-    if (!copy) return ot_fail_nomem(s->s->d);
-    dv_pack_contents(x, copy);
-    ot_status st = dv_told(s, ot_dev_upload(s->dev, s->queue, *to, copy, NULL, &e, NULL), &e);
-    ot_status done = finish(s);
-    free(copy);
-    return st != OT_OK ? st : done;
-}
-
-ot_status dv_upload_weights(dv_session *s)
-{
-    ot_device_error e;
-    for (size_t k = 0; k < s->n_constants; k++) {
-        const dv_value *x = s->constants[k];
-        int64_t bytes;
-        if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes))
-            OT_BUG("an array of impossible size");
-        const ot_dev_slice to = part_of(s->weights[x->block], x->offset, bytes);
-        if (bytes && x->plain)
-            OT_TRY(upload_packed(s, x, &to));
-        else if (bytes)
-            OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, x->nd.data, NULL, &e, NULL), &e));
-    }
-    const ot_dev_slice to = part_of(s->weights[s->n_blocks - 1], s->numbers_offset,
-                                    (int64_t)(s->n_numbers * sizeof *s->numbers));
-    if (s->n_numbers)
-        OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, s->numbers, NULL, &e, NULL), &e));
-    return finish(s);
 }

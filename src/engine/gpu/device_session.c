@@ -18,6 +18,10 @@ static ot_status take_memory(dv_session *s)
         OT_TRY(take(s, "weights", s->block_bytes[k], &s->weights[k]));
     for (uint32_t k = 0; k < x->n_blocks; k++)
         OT_TRY(take(s, "activations", x->blocks[k].bytes, &s->arena[k]));
+    s->n_windows = s->n_blocks + x->n_blocks;
+    s->windows = OT_NEW_N(s->a, dv_mapping, s->n_windows + 1u);
+    s->tickets = OT_NEW_N(s->a, ot_dev_ticket, s->top->p->g->n_values + 1u);
+    if (!s->windows || !s->tickets) return ot_fail_nomem(s->s->d);
     s->figures.device_bytes = ot_dev_heap_count(s->heap).held;
     s->figures.arena_blocks = x->n_blocks;
     return OT_OK;
@@ -50,7 +54,9 @@ static ot_status check_memory(const dv_session *s)
 static ot_status new_heap(dv_session *s)
 {
     const ot_device_usage u = ot_device_use(s->dev);
-    const ot_dev_heap_options o = {.name = "session", .cap = ot_max(1, u.budget - u.used)};
+    const ot_dev_heap_options o = {.name = "session",
+                                   .kind = s->maps ? OT_DEV_MEM_UNIFIED : OT_DEV_MEM_DEVICE,
+                                   .cap = ot_max(1, u.budget - u.used)};
     ot_device_error e;
     return dv_told(s, ot_dev_heap_new(s->dev, &o, &e, &s->heap), &e);
 }
@@ -89,11 +95,10 @@ static ot_status build(dv_session *s)
     OT_TRY(check_memory(s));
     OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->queue), &e));
     OT_TRY(new_heap(s));
-    if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->loads), &e));
-    if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->stores), &e));
+    if (s->streams || !s->maps) OT_TRY(dv_need_mover(s));
     OT_TRY(dv_compile(s));
     OT_TRY(take_memory(s));
-    return dv_upload_weights(s);
+    return dv_send_weights(s);
 }
 
 static void give_memory(dv_session *s)
@@ -112,9 +117,9 @@ static void free_session(void *state)
     ot_device_error e;
     if (!s) return;
     /* what fails here has been freed by the device, or is lost with it */
-    const ot_dev_queue queues[] = {s->queue, s->loads, s->stores};
-    for (size_t k = 0; k < sizeof queues / sizeof *queues; k++)
-        if (queues[k].id) (void)!ot_dev_queue_free(s->dev, queues[k], &e);
+    if (s->queue.id) (void)!ot_dev_queue_free(s->dev, s->queue, &e);
+    ot_dev_mover_free(s->mover);
+    (void)!dv_windows_close(s, true);
     for (size_t k = 0; k < s->n_programs; k++)
         (void)!ot_dev_program_free(s->dev, s->programs[k], &e);
     give_memory(s);
@@ -150,7 +155,12 @@ static ot_status make_on(ot_device *dev, const ot_dg_layout *layout, ot_session 
         ot_arena_free(a);
         return ot_fail_nomem(session->d);
     }
-    *s = (dv_session){.s = session, .dev = dev, .a = a, .figures.layouts.layout = *layout};
+    *s = (dv_session){.s = session,
+                      .dev = dev,
+                      .a = a,
+                      .maps = dv_maps(ot_device_about(dev)),
+                      .idle = true,
+                      .figures.layouts.layout = *layout};
     s->target = target_of(ot_device_about(dev), layout);
     ot_status st = build(s);
     if (st != OT_OK) {
@@ -196,4 +206,5 @@ void ot_device_figures_get(const ot_session *session, ot_device_figures *out)
     out->fallbacks = s->fallbacks;
     out->n_fallbacks = (uint32_t)s->n_fallbacks;
     out->heap = s->heap;
+    if (s->mover) out->moves = ot_dev_mover_count(s->mover);
 }

@@ -7,7 +7,8 @@
  *            --device_layout.c-->  layouts of constants and work-items that suit the device
  *            --device_plan.c-->    lifetimes --packer--> places in the arena
  *            --device_code.c-->    one program of all kernels, compiled or from the cache on disk
- *            --device_run.c-->     uploads, launches, downloads
+ *            --device_io.c-->      inputs and results: maps, or transfers beside kernels
+ *            --device_run.c-->     launches
  *
  * Nodes without a kernel run on the host by the engine's kernels; what they read and make is
  * moved, and counted.
@@ -16,6 +17,7 @@
 #define OT_ENGINE_GPU_DEVICE_SESSION_H
 
 #include "device/heap.h"
+#include "device/transfers.h"
 #include "engine/core/engine.h"
 #include "engine/gpu/shaders/shaders.h"
 
@@ -68,8 +70,10 @@ typedef struct ot_device_figures {
     double compile_seconds;
     int64_t uploaded, downloaded;                /* bytes of the last run, */
     uint32_t n_uploads, n_downloads, n_launches; /* and how often */
+    int64_t mapped_up, mapped_down;              /* bytes of these that the host copied in maps */
     const ot_dev_heap *heap;                     /* of the session */
-    const ot_device_fallback *fallbacks;         /* [n_fallbacks] of the session */
+    ot_dev_mover_stats moves; /* what its mover did since it was made, weights included */
+    const ot_device_fallback *fallbacks; /* [n_fallbacks] of the session */
     uint32_t n_fallbacks;
     ot_device_layouts layouts;
 } ot_device_figures;

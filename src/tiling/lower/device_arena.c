@@ -162,6 +162,36 @@ ot_status ot_device_arena_place(ot_device_arena *x, int64_t most, ot_arena *a, o
     return take_blocks(&w, n, a) == OT_OK ? OT_OK : ot_fail_nomem(d);
 }
 
+/* ---- who has the same bytes ---- */
+
+static bool overlaps(const ot_device_memory *m, int64_t bytes, uint32_t block, int64_t offset,
+                     int64_t n)
+{
+    return m->block == block && m->offset < offset + n && offset < m->offset + bytes;
+}
+
+static bool shares(const ot_device_memory *m, int64_t bytes, const ot_device_item *i)
+{
+    if (i->memory) return overlaps(m, bytes, i->memory->block, i->memory->offset, i->bytes);
+    for (uint32_t b = 0; b < i->body->n_blocks; b++) {
+        const ot_device_block *x = &i->body->blocks[b];
+        if (overlaps(m, bytes, x->block, x->base, x->bytes)) return true;
+    }
+    return false;
+}
+
+void ot_device_arena_neighbours(const ot_device_arena *x, const ot_device_memory *m,
+                                uint32_t *before, uint32_t *after)
+{
+    *before = *after = OT_NONE;
+    for (size_t k = 0; k < x->n; k++) {
+        const ot_device_item *i = &x->items[k];
+        if (i->memory == m || !shares(m, aligned(m->bytes), i)) continue;
+        if (i->last < m->first && (*before == OT_NONE || i->last > *before)) *before = i->last;
+        if (i->first > m->last && (*after == OT_NONE || i->first < *after)) *after = i->first;
+    }
+}
+
 /* ---- parts of something else ---- */
 
 bool ot_device_looks(const ot_node *n)

@@ -80,6 +80,11 @@ ot_status ot_device_arena_measure(ot_device_arena *x, ot_arena *a) OT_MUST_USE;
 ot_status ot_device_arena_place(ot_device_arena *x, int64_t most, ot_arena *a,
                                 ot_diag *d) OT_MUST_USE;
 
+/* Units beside the lifetime of m that use its bytes for something else: the last one before it, and
+ * the first one after it; OT_NONE: none. Places are known. */
+void ot_device_arena_neighbours(const ot_device_arena *x, const ot_device_memory *m,
+                                uint32_t *before, uint32_t *after);
+
 /* ---- device_streams_rule.c: what stays on the host ---- */
 
 /* Inputs and results of the top graph that loops alone touch, tile by tile. bodies: [l->n] of
