@@ -514,6 +514,44 @@ static void check_finds_every_fault(void **state)
 
 /* ---- the rest ---- */
 
+/* Words that a value may be named like: `unique` and `hold` before '=' or ',' are outputs. A
+ * printed text reads the same. */
+static void words_of_places(void **state)
+{
+    (void)state;
+    const char *text =
+        "kernel k {\n param x: 64 f32 @gm\n alloc hold: 64 f32 @ub\n alloc unique: 64 f32 @ub\n"
+        " hold = vector.fill(value=1)\n for i in 0..2 {\n  alloc a: 64 f32 @ub unique\n"
+        "  alloc b: 64 f32 @ub hold\n  alloc c: 64 f32 @ub\n  unique = vector.f(hold)\n"
+        "  alloc d: 64 f32 @ub with=c\n  hold, a = vector.f(unique)\n  b = vector.f(a)\n"
+        "  c = vector.f(b)\n  store x <- c\n  load d <- x\n  store x <- d\n }\n store x <- "
+        "hold\n}\n";
+    planned r = plan(text, OT_MEM_REUSE, 0);
+    const ot_lifetimes *l = r.p->lifetimes;
+    const ot_buffer *a = &l->buffers[find(r, "a")], *b = &l->buffers[find(r, "b")];
+    uint32_t loop = 0;
+    while (r.k->stmts[loop].op != OT_TK_FOR) loop++;
+    assert_true(a->n_live == 1 && a->live[0].lower == 0 && a->live[0].upper == r.k->n_stmts);
+    assert_true(b->n_live == 1 && b->live[0].lower == loop &&
+                b->live[0].upper == r.k->stmts[loop].mate + 1);
+    assert_int_equal(find(r, "c"), find(r, "d"));
+    char *printed = NULL, *again = NULL;
+    size_t n, m;
+    FILE *f = open_memstream(&printed, &n), *g;
+    ot_mem_plan_apply(r.p, r.k);
+    assert_true(f && ot_kernel_print(r.k, f) == OT_OK && fclose(f) == 0);
+    ot_kernel *k = parse(printed);
+    g = open_memstream(&again, &m);
+    assert_true(g && ot_kernel_print(k, g) == OT_OK && fclose(g) == 0);
+    assert_string_equal(printed, again);
+    assert_true(contains(printed, " unique\n") && contains(printed, " hold\n") &&
+                contains(printed, " with=c\n"));
+    ot_kernel_free(k);
+    free(printed);
+    free(again);
+    done(r);
+}
+
 static void modes_have_names(void **state)
 {
     (void)state;
@@ -592,6 +630,7 @@ int main(void)
         cmocka_unit_test(bad_fixed_offsets_are_named),
         cmocka_unit_test(plans_replay),
         cmocka_unit_test(check_finds_every_fault),
+        cmocka_unit_test(words_of_places),
         cmocka_unit_test(modes_have_names),
         cmocka_unit_test(memory_may_run_out_anywhere),
     };

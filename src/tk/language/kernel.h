@@ -9,7 +9,7 @@
  *     param x: 1x16x64x64 f32 @gm                 # never planned
  *     param y: 1x16x64x64 f32 @gm
  *     alloc w: 16x16x3x3 f32 @ub                  # [align=N] [multi=N] [offset=N[,N...]] in this
- *                                                 order
+ *                                                 order; [warp=N] [with=NAME] [unique|hold]
  *     workspace ws: 4096 f32                      # a buffer in global memory; same as alloc ...
  *                                                 @gm
  *     load w <- weights                           # slow memory -> buffer         pipe dma_in
@@ -124,6 +124,13 @@ typedef struct ot_tk_range {
     ot_tk_affine lo, hi; /* half-open */
 } ot_tk_range;
 
+/* How long a buffer keeps its place. */
+typedef enum ot_tk_keep {
+    OT_TK_KEEP_LIVE, /* while it holds something that is read later */
+    OT_TK_KEEP_LOOP, /* `hold`: throughout the loop that it is allocated in; else the kernel */
+    OT_TK_KEEP_ALL   /* `unique`: throughout the kernel, and no other buffer has it */
+} ot_tk_keep;
+
 typedef struct ot_tk_value {
     const char *name;
     ot_tk_kind kind;
@@ -156,6 +163,8 @@ typedef struct ot_tk_value {
     ot_tk_replication replication;
     ot_tk_descriptor descriptor; /* of a descriptor */
     uint32_t pool;               /* 1 + the pool that it is allocated from; 0: none */
+    ot_tk_keep keep;             /* of an alloc */
+    uint32_t with;               /* 1 + the alloc in whose place it lies, too; 0: none */
     /* names of bounded sizes that dims stand for; NULL: a number */
     const char *sizes[OT_TK_RANK_MAX];
     uint32_t base;             /* ALIAS, SUBVIEW: value id; else OT_NONE */

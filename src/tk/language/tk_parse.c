@@ -102,6 +102,36 @@ static ot_status parse_warp(tk_parser *p, uint32_t *warp)
     return OT_OK;
 }
 
+/* `unique` or `hold`, and not the output of the next statement. */
+static ot_tk_keep parse_keep(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    const tk_lexer before = *lx;
+    const bool unique = tk_is_word(lx, "unique");
+    if (!unique && !tk_is_word(lx, "hold")) return OT_TK_KEEP_LIVE;
+    tk_lex_next(lx);
+    if (!tk_is(lx, '=') && !tk_is(lx, ',')) return unique ? OT_TK_KEEP_ALL : OT_TK_KEEP_LOOP;
+    *lx = before;
+    return OT_TK_KEEP_LIVE;
+}
+
+/* `with=NAME`: an alloc of the same memory. */
+static ot_status parse_with(tk_parser *p, ot_tk_value *v)
+{
+    tk_lexer *lx = &p->lx;
+    uint32_t line = lx->r.tok_line, col = lx->r.tok_col, other;
+    OT_TRY(tk_old_name(p, &other));
+    const ot_tk_value *x = &p->b.k->values[other];
+    if (x->kind != OT_TK_BUFFER || x->scope != v->scope || x->pool != v->pool)
+        return tk_fail_at(lx, line, col, "'%s' is no alloc in the memory of '%s' [with-alloc]",
+                          x->name, v->name);
+    if (x->multi != v->multi)
+        return tk_fail_at(lx, line, col, "'%s' has multi=%u, '%s' multi=%u [with-multi]", x->name,
+                          x->multi, v->name, v->multi);
+    v->with = other + 1;
+    return OT_OK;
+}
+
 static ot_status parse_alloc(tk_parser *p, bool workspace)
 {
     ot_tk_stmt s = tk_new_stmt(p, OT_TK_ALLOC);
@@ -114,6 +144,8 @@ static ot_status parse_alloc(tk_parser *p, bool workspace)
     if (!workspace) OT_TRY(parse_memory(p, &v));
     OT_TRY(tk_attributes(p, &v));
     if (tk_accept_setting(p, "warp", false)) OT_TRY(parse_warp(p, &v.warp));
+    if (tk_accept_setting(p, "with", true)) OT_TRY(parse_with(p, &v));
+    v.keep = parse_keep(p);
     return p->lx.r.status == OT_OK ? tk_define(p, &v, s) : p->lx.r.status;
 }
 

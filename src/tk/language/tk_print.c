@@ -148,6 +148,8 @@ static void print_alloc(const printer *p, const ot_tk_value *v)
     for (uint32_t k = 0; k < v->n_offsets; k++)
         fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
     if (v->warp) fprintf(p->f, " warp=%" PRIu32, v->warp - 1);
+    if (v->with) fprintf(p->f, " with=%s", name_of(p, v->with - 1));
+    if (v->keep) fputs(v->keep == OT_TK_KEEP_ALL ? " unique" : " hold", p->f);
 }
 
 /* Where a storage without alloc lies; what: "place", "place yield". */

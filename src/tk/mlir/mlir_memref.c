@@ -178,12 +178,24 @@ static ot_status parse_view(ml_parser *p, bool part)
     return make_view(p, base, part);
 }
 
-/* annotation.mark %x {hivm.multi_buffer = 2 : i32} [keys ...] : type; other marks say nothing
- * about memory. */
+/* All that a symbol may be keeps its place throughout the loop that it is allocated in: other
+ * iterations' stages use it at the same time. */
+static void hold_all(ml_parser *p, const ml_symbol *s)
+{
+    for (uint32_t k = 0; s->value != OT_NONE && k <= s->n_also; k++) {
+        uint32_t v = k == 0 ? s->value : s->also[k - 1];
+        while (ot_kb_at(p->b, v)->base != OT_NONE) v = ot_kb_at(p->b, v)->base;
+        ot_kb_at(p->b, v)->keep = OT_TK_KEEP_LOOP;
+    }
+}
+
+/* annotation.mark %x {hivm.multi_buffer = 2 : i32, hivm.preload_local_buffer = 1 : i32} [keys ...]
+ * : type; other marks say nothing about memory. */
 static ot_status parse_mark(ml_parser *p, const ot_tk_stmt *at)
 {
     uint32_t symbol, depth = 0, line = 0, col = 0;
     int64_t slots = 0;
+    bool holds = false;
     ml_type t;
     OT_TRY(ml_use(p, &symbol));
     if (ml_accept(&p->lx, ':')) { /* that it is there up to here */
@@ -195,6 +207,7 @@ static ot_status parse_mark(ml_parser *p, const ot_tk_stmt *at)
         if (p->lx.tok == ML_END || p->lx.r.status != OT_OK) return ml_expected(&p->lx, "'}'");
         if (ml_is(&p->lx, '{')) depth++;
         if (ml_is(&p->lx, '}') && --depth == 0) continue;
+        holds = holds || (depth == 1 && ml_is_word(&p->lx, "hivm.preload_local_buffer"));
         if (depth != 1 || !ml_is_word(&p->lx, "hivm.multi_buffer")) continue;
         ml_next(&p->lx);
         OT_TRY(ml_expect(&p->lx, '='));
@@ -215,6 +228,7 @@ static ot_status parse_mark(ml_parser *p, const ot_tk_stmt *at)
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
     uint32_t v = p->symbols[symbol].value;
+    if (holds) hold_all(p, &p->symbols[symbol]);
     if (line == 0 || v == OT_NONE) return OT_OK;
     while (ot_kb_at(p->b, v)->base != OT_NONE) v = ot_kb_at(p->b, v)->base;
     if (slots < 1 || slots > OT_TK_MULTI_MAX)

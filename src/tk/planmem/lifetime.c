@@ -106,6 +106,18 @@ static void hold(const maker *m, ot_span *live, ot_buffer *b)
     b->n_live = 1;
 }
 
+/* One span over all that x keeps its place for. */
+static void keep(const maker *m, const lt_class *x, ot_span *live, ot_buffer *b)
+{
+    const ot_kernel *k = m->f->k;
+    ot_span all = {0, k->n_stmts};
+    if (x->keep == OT_TK_KEEP_LOOP && x->keep_loop != OT_NONE)
+        all = (ot_span){x->keep_loop, (int64_t)k->stmts[x->keep_loop].mate + 1};
+    live[0] = (ot_span){ot_min(live[0].lower, all.lower),
+                        ot_max(live[b->n_live - 1].upper, all.upper)};
+    b->n_live = 1;
+}
+
 static bool fill_buffer(maker *m, const lt_class *x, ot_buffer *b)
 {
     *b = (ot_buffer){.scope = x->scope,
@@ -122,6 +134,7 @@ static bool fill_buffer(maker *m, const lt_class *x, ot_buffer *b)
         if (!live) return false;
         b->live = live;
         if (m->options->hold_multi && b->multi > 1 && b->loop != OT_NONE) hold(m, live, b);
+        if (x->keep) keep(m, x, live, b);
     }
     fill_pipes(m, x, b);
     return fill_values(m, x, b);

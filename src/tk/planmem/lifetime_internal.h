@@ -131,6 +131,10 @@ typedef struct lt_class {
     bool fixed;     /* offsets are given */
     int64_t offsets[OT_TK_MULTI_MAX];
     uint32_t loop; /* innermost FOR or WHILE that repeats all accesses */
+    /* the longest of all members, and the innermost loop around the allocs of those that keep
+     * their places longer than they live */
+    ot_tk_keep keep;
+    uint32_t keep_loop;
 } lt_class;
 
 typedef struct lt_slot {

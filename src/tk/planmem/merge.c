@@ -68,6 +68,14 @@ static bool find_writes(lt_classes *c, lt_class *x, const lt_var *v)
     return true;
 }
 
+/* The loop that a value is allocated in. */
+static uint32_t alloc_loop(const ot_kernel *k, const ot_tk_value *v)
+{
+    uint32_t loop = v->stmt < k->n_stmts ? k->stmts[v->stmt].parent : OT_NONE;
+    while (loop != OT_NONE && k->stmts[loop].op == OT_TK_IF) loop = k->stmts[loop].parent;
+    return loop;
+}
+
 static ot_status one_class(lt_classes *c, uint32_t var, const ot_tk_machine *t, const char *path,
                            ot_diag *d)
 {
@@ -80,7 +88,9 @@ static ot_status one_class(lt_classes *c, uint32_t var, const ot_tk_machine *t, 
                     .scope = value->scope,
                     .pool = value->pool,
                     .size = value->bytes,
-                    .loop = OT_NONE};
+                    .loop = OT_NONE,
+                    .keep = value->keep,
+                    .keep_loop = alloc_loop(c->flow->k, value)};
     c->of[var] = var;
     c->next[var] = OT_NONE;
     if (value->kind == OT_TK_BUFFER) {
@@ -287,6 +297,12 @@ static bool unite(lt_classes *c, lt_class *a, lt_class *b, int64_t align)
     else if (b->n_access)
         a->loop = lt_common_loop(c->flow->k, a->loop, b->loop);
     a->n_access += b->n_access;
+    if (a->keep && b->keep)
+        a->keep_loop = lt_common_loop(c->flow->k, a->keep_loop, b->keep_loop);
+    else if (b->keep)
+        a->keep_loop = b->keep_loop;
+    if (b->keep > a->keep) a->keep = b->keep;
+    a->size = ot_max(a->size, b->size);
     a->align = align;
     a->multi = a->multi > b->multi ? a->multi : b->multi;
     if (b->fixed) memcpy(a->offsets, b->offsets, sizeof a->offsets);
@@ -296,13 +312,14 @@ static bool unite(lt_classes *c, lt_class *a, lt_class *b, int64_t align)
            lt_spans_join(c->arena, &a->after, &b->after);
 }
 
-/* Give two variables one storage if they may have it. false: memory ran out. */
-static bool try_merge(lt_classes *c, uint32_t u, uint32_t v, bool *merged)
+/* Give two variables one storage if they may have it; any_size: also one of other size. false:
+ * memory ran out. */
+static bool try_merge(lt_classes *c, uint32_t u, uint32_t v, bool any_size, bool *merged)
 {
     lt_class *a = &c->classes[c->of[u]], *b = &c->classes[c->of[v]];
     int64_t align;
     *merged = false;
-    if (a == b || a->scope != b->scope || a->pool != b->pool || a->size != b->size ||
+    if (a == b || a->scope != b->scope || a->pool != b->pool || (a->size != b->size && !any_size) ||
         !multi_agrees(c, a, b))
         return true;
     if (!ot_mul_i64(a->align / ot_gcd(a->align, b->align), b->align, &align) ||
@@ -328,7 +345,7 @@ static bool merge_copies(lt_classes *c)
     bool merged;
     if (f->n_pairs > 1) qsort(f->pairs, f->n_pairs, sizeof *f->pairs, by_weight);
     for (size_t i = 0; i < f->n_pairs; i++) {
-        if (!try_merge(c, f->pairs[i].a, f->pairs[i].b, &merged)) return false;
+        if (!try_merge(c, f->pairs[i].a, f->pairs[i].b, false, &merged)) return false;
     }
     return true;
 }
@@ -345,11 +362,36 @@ static bool merge_in_place(lt_classes *c)
             uint32_t from = f->var_of[s->in[j]];
             if (from == OT_NONE || !lt_in_place(f, c->options, i, to, from)) continue;
             if (c->of[from] == c->of[to]) break; /* in place already */
-            if (!try_merge(c, to, from, &merged)) return false;
+            if (c->classes[c->of[from]].keep || c->classes[c->of[to]].keep) continue;
+            if (!try_merge(c, to, from, false, &merged)) return false;
         }
         c->n_in_place += merged;
     }
     return true;
+}
+
+/* What is allocated `with` another lies in its place. */
+static ot_status merge_with(lt_classes *c, const char *path, ot_diag *d)
+{
+    const ot_kernel *k = c->flow->k;
+    bool merged;
+    for (uint32_t i = 0; i < k->n_values; i++) {
+        const ot_tk_value *v = &k->values[i];
+        if (v->kind != OT_TK_BUFFER || !v->with) continue;
+        const uint32_t x = c->flow->var_of[i], y = c->flow->var_of[v->with - 1];
+        if (c->of[x] == c->of[y]) continue;
+        const bool keeps = c->classes[c->of[x]].keep || c->classes[c->of[y]].keep;
+        merged = false;
+        if (!keeps && !try_merge(c, x, y, true, &merged)) return ot_fail_nomem(d);
+        if (!merged)
+            return ot_fail(d, OT_E_INPUT,
+                           "%s:%u:%u: '%s' cannot lie where '%s' does: %s [with-place]", path,
+                           v->line, v->col, v->name, k->values[v->with - 1].name,
+                           keeps ? "one of them keeps its place for itself"
+                                 : "both hold values at one time, or their slots or offsets "
+                                   "differ");
+    }
+    return OT_OK;
 }
 
 /* A multi-buffer takes its slots in turn, so an iteration does not find what the one before left.
@@ -382,7 +424,9 @@ ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_tk_machine *t,
     for (size_t i = 0; i < f->n_vars; i++) OT_TRY(one_class(c, (uint32_t)i, t, path, d));
     if (!list_fixed(c)) return ot_fail_nomem(d);
     OT_TRY(check_multi(c, path, d));
-    if (!merge_copies(c) || !merge_in_place(c)) return ot_fail_nomem(d);
+    if (!merge_copies(c)) return ot_fail_nomem(d);
+    OT_TRY(merge_with(c, path, d));
+    if (!merge_in_place(c)) return ot_fail_nomem(d);
     for (size_t i = 0; i < f->n_points; i++) {
         const lt_point *p = &f->points[i];
         c->n_copies += p->to != OT_NONE && !vanished(c, p);
