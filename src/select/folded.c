@@ -23,6 +23,7 @@ static ot_status fold(const ot_select_request *r, ot_model *m, ot_folded *what, 
 {
     ot_figures after;
     OT_TRY(ot_fold_constants(m->graph, r->constants, &what->n_nodes));
+    OT_TRY(ot_fold_distinct(m->graph));
     OT_TRY(ot_assure(m->graph, OT_P_ORDER | OT_P_USES));
     OT_TRY(ot_select_figures(r, r->model, &what->whole));
     OT_TRY(ot_select_figures(r, m, &after));

@@ -58,6 +58,10 @@ ot_status ot_find_constants(const ot_graph *g, bool bit_exact, ot_arena *a,
  * the graph that c was found in, or its copy. Requires and keeps ORDER, USES, SHAPES. Fails:
  * OT_E_NOMEM, OT_E_INPUT (a subgraph of the file reads one by name). */
 ot_status ot_fold_constants(ot_graph *g, const ot_constants *c, uint32_t *n_dropped) OT_MUST_USE;
+/* What is left to compute of large constants with few distinct values, element by element, is
+ * computed of those and looked up (distinct_values.c). Requires and keeps ORDER, USES, SHAPES.
+ * Fails: OT_E_NOMEM. */
+ot_status ot_fold_distinct(ot_graph *g) OT_MUST_USE;
 /* Weights of float32 of `from` bytes or more that only convolutions and Gemms of g read, which
  * is the top graph, become values that are made right before their first reader, and that no
  * runtime can compute before the model runs (deferred_packing.c). *packed: their bytes, once for
