@@ -44,8 +44,9 @@ static char *planned(const char *text, size_t size, const ot_tk_machine *t, size
         if (s != OT_OK && s != OT_E_INPUT && s != OT_E_BUDGET && s != OT_E_NOMEM)
             OT_BUG("planning fails in another way");
         FILE *f = s == OT_OK ? open_memstream(&out, n) : NULL;
-        if (f && (ot_mlir_write(m, p, &from, f) != OT_OK || fclose(f) != 0))
-            OT_BUG("a plan cannot be written");
+        bool ok = f && ot_mlir_write(m, p, &from, f) == OT_OK;
+        ok = ok && fwrite(text + from, 1, size - from, f) == size - from; /* behind the function */
+        if (f && (fclose(f) != 0 || !ok)) OT_BUG("a plan cannot be written");
     }
     ot_mem_plan_free(p);
     ot_mlir_free(m);
