@@ -310,6 +310,7 @@ static ot_status pass_rewrite(ot_run *r)
     if (r->selection.plan->folds_norms) OT_TRY(ot_fold_norms(r->model->graph, true));
     if (r->selection.plan->n_regions > 0 && r->target.runtime->own_biases)
         OT_TRY(ot_own_biases(r->model->graph));
+    if (r->target.runtime->inlines_functions) OT_TRY(ot_write_inlined(r->model->graph));
     if (r->selection.plan->defer_from > 0)
         OT_TRY(ot_defer_packing(r->model->graph, r->selection.plan->defer_from, &packed));
     return r->selection.plan->in_branch ? ot_branch(r->model, r->selection.plan->hides_extents)

@@ -31,6 +31,11 @@ ot_status ot_use_one_name(ot_graph *g) OT_MUST_USE;
  * before. Fails: OT_E_NOMEM. */
 ot_status ot_own_biases(ot_graph *g) OT_MUST_USE;
 
+/* Write out, in bodies, functions that runtimes which ask for it (inlines_functions) write out when
+ * they load a model (inlined.c). Call after ot_transform_tiles; ORDER and USES hold as before,
+ * keeps SHAPES. Fails: OT_E_NOMEM. */
+ot_status ot_write_inlined(ot_graph *g) OT_MUST_USE;
+
 /* Make BatchNormalizations part of the convolutions whose result they alone read; convolutions
  * that read the same constants share the folded ones. contents: compute these; else the graph is
  * good for simulation alone, not for writing. Call after ot_transform_tiles. Requires and keeps

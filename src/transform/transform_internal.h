@@ -16,6 +16,7 @@
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
  *   parts.c     reductions over what the tiles cut: parts of tiles, put together behind them
  *   own_quantised.c, own_biases.c  constants that one operator alone is to read
+ *   inlined.c   functions that a runtime writes out, written out in bodies
  *   one_name.c  constants that bodies capture have one name
  *   share_constants.c  what tiles read of a large constant, once for all regions
  *   fold_norms.c    BatchNormalizations become part of convolutions, once for all tiles

@@ -98,6 +98,7 @@ static const row FIELDS[] = {
     R(widens, BOOL),
     R(plain_views, BOOL),
     R(own_biases, BOOL),
+    R(inlines_functions, BOOL),
     R(chunk_arena, BOOL),
     R(one_block, BOOL),
     R(device_arena, BOOL),
@@ -395,6 +396,7 @@ static const char *const NEEDS_LARGER[] = {
     "onnxruntime ot_unpacked_price windows",
     "onnxruntime ot_unpacked_price pixels",
     "onnxruntime ot_runtime bit", /* averages beside what they read, in quantized networks */
+    "onnxruntime ot_runtime inlines_functions", /* tests/e2e/saved_tiles.sh, test_inlined.c */
     "onnxruntime ot_runtime_margins wins_decomposed",
     "openvino ot_runtime bit", /* sums over more than a million pixels */
     "openvino ot_runtime int8_groups",

@@ -266,6 +266,9 @@ typedef struct ot_runtime {
     /* biases, slopes and factors are merged only where no other operator reads them: tiles that
      * are written out have one each */
     bool own_biases;
+    /* functions that it has no kernel for become nodes whose names it gives twice where bodies
+     * have them: there they are written out before */
+    bool inlines_functions;
 
     /* ---- memory ---- */
     /* How its process grows, as alloc_sim/ simulates it; neither: not known. */
