@@ -70,4 +70,7 @@ expect 0 "$TOOL" "$tmp/unet.portable.onnx" -o "$tmp/twice.onnx" --target cpu-gen
 py entries "$tmp/twice.onnx" onnxruntime || fail "tiled twice: not one entry"
 expect 0 "$TOOL" "$tmp/vgg16_head.onnx" -o "$tmp/same.onnx" --target h200 -q --l2 16G --max-slowdown 0
 cmp -s "$tmp/vgg16_head.onnx" "$tmp/same.onnx" || py no_entry "$tmp/same.onnx" || fail "an entry, and nothing is tiled"
+# a scratchpad has runtimes of its own
+expect 2 "$TOOL" inspect "$root/tests/golden/rewrite/chain_lines.ot" --target ethos-u55 --runtime portable
+says 'target ethos-u55 has a scratchpad: leave out --runtime; its own, device, writes standard ONNX, too'
 finish

@@ -49,10 +49,10 @@ ot_status ot_target_set_runtime(ot_target *t, const char *name, ot_diag *diag)
         return OT_OK;
     }
     if (!ot_runtime_drives(r, t->is_cache))
-        return ot_fail(
-            diag, OT_E_USAGE,
-            "runtime %s needs a cache, and target %s has a scratchpad: leave out --runtime",
-            r->name, t->name);
+        return ot_fail(diag, OT_E_USAGE,
+                       "runtime %s needs a cache, and target %s has a scratchpad: leave out "
+                       "--runtime; its own, %s, writes standard ONNX, too",
+                       r->name, t->name, t->runtime->name);
     const ot_runtime *of_file = ot_target_runtime_of_file(t, r); /* measured, where it was */
     take(t, of_file == r ? ot_runtime_with_lanes(r, t->vector_lanes) : of_file);
     return OT_OK;
