@@ -51,7 +51,7 @@ def look(case, threads, args):
             plan = output_of([args.tool, path, '-o', out, '--emit', 'engine', '--goal', 'memory', '--threads', str(threads), '--json', *bind,
                               *shlex.split(args.args)])
             row['regions'] = len(plan['regions'])
-            row['reported'] = {k: plan[k]['peak_bytes'] for k in ('untiled', 'tiled')}
+            row['reported'] = {k: plan[k].get('growth_bytes') for k in ('untiled', 'tiled')}
             row['untiled'] = taken(args.tool, path, threads, bind)
             row['tiled'] = taken(args.tool, out, threads, bind)
         except Failed as error:

@@ -1,50 +1,16 @@
-/* A model as the engine runs it best, without a file in between: planned when it is loaded.
- *
- *   model --clone--> planned and rewritten --session that only checks--> bytes of values
- *     `---------------------------------------session that only checks--> bytes of values
- *                                                              the model with fewer is taken
- */
+/* A model as the engine runs it best, without a file in between: planned when it is loaded. */
 #include "engine_plan.h"
 
 #include "base/watch.h"
-#include "engine/core/engine.h"
 #include "onnx/import/model_io.h"
 
 #ifdef OT_ENGINE
-
-/* Bytes of values that a session of m plans. */
-static ot_status planned_bytes(ot_model *m, const ot_engine_plan *q, ot_diag *d, int64_t *bytes)
-{
-    const ot_session_options o = {
-        .threads = q->threads, .checks_only = true, .shapes = q->shapes, .n_shapes = q->n_shapes};
-    ot_session *s;
-    ot_session_figures f;
-    OT_TRY(ot_session_new(m, &o, d, &s));
-    ot_session_figures_get(s, &f);
-    ot_session_free(s);
-    *bytes = f.planned_peak;
-    return OT_OK;
-}
 
 static ot_status rewrite(ot_run *r, bool *changed)
 {
     OT_TRY(ot_run_tile(r, true));
     *changed = ot_plan_edits(r->selection.plan);
     return *changed ? ot_run_rewrite(r) : OT_OK;
-}
-
-static ot_status is_less(ot_model *m, ot_model *planned, const ot_engine_plan *q, ot_diag *d,
-                         bool *less)
-{
-    int64_t before, after;
-    ot_model *copy; /* sizes are bound in it */
-    OT_TRY(ot_model_clone(m, &copy));
-    copy->source = m->source; /* borrowed */
-    ot_status s = planned_bytes(copy, q, d, &before);
-    ot_model_free(copy);
-    if (s == OT_OK) s = planned_bytes(planned, q, d, &after);
-    if (s == OT_OK) *less = after < before;
-    return s;
 }
 
 static void free_run(void *of)
@@ -99,7 +65,6 @@ static ot_status plan(ot_model *m, const ot_engine_plan *q, ot_diag *d, ot_model
         r->model->diag = d;
         s = rewrite(r, &better);
     }
-    if (s == OT_OK && better && q->goal == OT_GOAL_MEMORY) s = is_less(m, r->model, q, d, &better);
     if (s == OT_OK && better) s = keep_run(r, d, planned);
     if (!*planned) free_run(r);
     return s;

@@ -161,7 +161,7 @@ static ot_status compute_constants(ot_run *r)
 #define ALONE_BYTES (1 << 20) /* of a tile, for each thread: with less, they wait for each other */
 #define ALONE_PART  0.5       /* of what the plan of tiles side by side holds */
 
-static ot_status select_plan(ot_run *r)
+ot_status ot_run_select(ot_run *r)
 {
     const ot_run_options *o = &r->options;
     const bool may_stay = r->unbound && !r->model->resized && r->target.runtime->keeps_dynamic;
@@ -217,7 +217,7 @@ static ot_status select_one_tile(ot_run *r, ot_model *copy, bool *taken)
     r->model = copy;
     r->diag = copy->diag = &own;
     r->target.one_tile = true;
-    ot_status s = select_plan(r);
+    ot_status s = ot_run_select(r);
     r->model = model;
     r->diag = copy->diag = told;
     *taken = s == OT_OK && is_leaner(&r->target, r->selection.plan, many.plan);
@@ -233,18 +233,37 @@ static ot_status select_one_tile(ot_run *r, ot_model *copy, bool *taken)
     return s == OT_E_NOMEM ? ot_fail_nomem(told) : OT_OK;
 }
 
-static ot_status pass_select(ot_run *r)
+static ot_status select_tiles(ot_run *r)
 {
     ot_model *copy = NULL;
     bool taken = false;
-    OT_TRY(load_target(r));
-    ot_run_keep_whole(r);
-    OT_TRY(compute_constants(r));
     if (holds_many_tiles(r)) OT_TRY(ot_model_clone(r->model, &copy));
-    ot_status s = select_plan(r);
+    ot_status s = ot_run_select(r);
     if (s == OT_OK && copy && r->selection.plan->n_regions > 0)
         s = select_one_tile(r, copy, &taken);
     if (!taken) ot_model_free(copy);
+    return s;
+}
+
+/* The engine runs all that is written, in one session. */
+static bool is_one_session(const ot_run *r)
+{
+    return r->options.emit_engine && r->options.operators <= OT_OPERATORS_WHOLE &&
+           strcmp(r->target.runtime->name, "engine") == 0;
+}
+
+static ot_status pass_select(ot_run *r)
+{
+    ot_model *file;
+    OT_TRY(load_target(r));
+    ot_run_keep_whole(r);
+    OT_TRY(compute_constants(r));
+    if (!is_one_session(r)) return select_tiles(r);
+    OT_TRY(ot_model_clone(r->model, &file));
+    ot_status s = select_tiles(r);
+    if (s == OT_OK) s = ot_run_engine_memory(r, file);
+    file->lender = r->model->lender; /* the run's model may have become a copy of it */
+    r->model->lender = file;
     return s;
 }
 
@@ -284,7 +303,7 @@ static ot_status pass_results(ot_run *r)
 }
 
 /* With nothing to do the graph stays as it is, so that the export writes back what was read. */
-static ot_status pass_rewrite(ot_run *r)
+ot_status ot_run_write_plan(ot_run *r)
 {
     int64_t packed;
     r->model->operators = r->options.operators;
@@ -350,7 +369,7 @@ static const struct {
     {TILE, 0, "plan-check", pass_plan_check},
     {TILE, 0, "results", pass_results},
     {TILE, 0, "cures", ot_run_try_cures},
-    {REWRITE, 'T', "rewrite", pass_rewrite},
+    {REWRITE, 'T', "rewrite", ot_run_write_plan},
     {REWRITE, 0, "limit", pass_limit},
     {REWRITE, 0, "operator", ot_run_mark_operators},
     {REWRITE, 0, "original", ot_run_note_original},

@@ -87,6 +87,15 @@ ot_status ot_run_engine_parts(ot_run *run, const char *const *values, size_t n,
                               uint32_t *part) OT_MUST_USE;
 /* With options.emit_engine: nodes of operators that the engine does not have are in no region. */
 void ot_run_keep_whole(ot_run *run);
+/* Passes of their own right: the run's model, whose shapes and target are known, gets a plan; and is
+ * rewritten by it. */
+ot_status ot_run_select(ot_run *run) OT_MUST_USE;
+ot_status ot_run_write_plan(ot_run *run) OT_MUST_USE;
+/* engine_memory.c: growth_bytes of the plan's figures become what a session of the engine holds of
+ * the run's model, and of `file`, a copy of it before it was planned; and for goal memory the plan
+ * has no tiles where the former is no less. The model may borrow from `file` then. Fails as
+ * ot_run_select does; what the engine does not run has no such figures. */
+ot_status ot_run_engine_memory(ot_run *run, ot_model *file) OT_MUST_USE;
 /* Free what a run holds, not the run itself. */
 void ot_run_free(ot_run *run);
 

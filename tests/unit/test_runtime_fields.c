@@ -103,6 +103,8 @@ static const row FIELDS[] = {
     R(one_block, BOOL),
     R(device_arena, BOOL),
     R(growth_title, TEXT),
+    R(holder, TEXT),
+    R(growth_note, TEXT),
     R(folds_norms, BOOL),
     R(deferred_seconds, REAL),
     R(captured_rows, REAL),

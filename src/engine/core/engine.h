@@ -166,6 +166,9 @@ typedef struct ot_session_options {
     /* to learn whether the engine takes the model: no arena, no packed weights, no constants are
      * made, and the session cannot run */
     bool checks_only;
+    /* to learn what it would hold: constants are computed, but no weights are packed, there is no
+     * arena, and the session cannot run */
+    bool plans_only;
     /* fill arena memory with junk where no value lives, and outputs before they are computed */
     bool poison;
     /* lay bytes around all memory that is planned or from the heap, and end the program when a step

@@ -191,7 +191,8 @@ struct ot_session {
     ot_diag *d;  /* of the call that runs now */
     uint32_t threads;
     ot_pool *pool;    /* NULL: one thread */
-    bool checks_only; /* of the options: it cannot run */
+    bool checks_only; /* of the options: it cannot run, */
+    bool plans_only;  /* nor can this one */
     bool reference, poison, guards, releases;
     const ot_backend *place; /* NULL: steps run here */
     void *placed;            /* its state */

@@ -112,6 +112,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     s->guards = s->heap.guards = o->guards;
     s->place = o->place;
     s->checks_only = o->checks_only;
+    s->plans_only = o->checks_only || o->plans_only;
     s->releases = o->releases && o->n_overrides == 0;
     s->overridden = ot_alloc_n(s->a, o->n_overrides + 1, sizeof *s->overridden);
     if (!s->overridden) return ot_fail_nomem(s->d);
@@ -124,7 +125,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     s->figures.weight_bytes = (int64_t)s->m->weight_bytes;
     OT_TRY(ot_schedule_new(s, g, NULL, s->threads, 0, NULL, &s->top));
-    if (s->checks_only) {
+    if (s->plans_only) {
         OT_TRY(ot_schedule_plan(s->top));
         s->arena_bytes = s->top->arena_bytes;
     } else if (s->place) {
@@ -345,7 +346,7 @@ ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d)
     s->d = s->m->diag = d;
     ot_pool *pool = ot_pool_use(s->pool);
     int threads = ot_dnnl_threads(1);
-    if (s->checks_only) OT_BUG("a session that only checks was asked to run");
+    if (s->plans_only) OT_BUG("a session that only plans was asked to run");
     ot_status st = run(s, in, out);
     (void)ot_dnnl_threads((uint32_t)threads);
     (void)ot_pool_use(pool);

@@ -278,6 +278,8 @@ typedef struct ot_runtime {
     /* the project's engine on a device: activations in one arena, inputs and results among them */
     bool device_arena;
     const char *growth_title; /* what that is, in words; NULL: what a process grows by */
+    const char *holder;       /* with it: who holds so much, and what that is in a sentence */
+    const char *growth_note;
     /* a BatchNormalization is folded into each convolution that is written: plans for less
      * memory fold it before */
     bool folds_norms;

@@ -54,6 +54,10 @@ const ot_runtime ot_runtime_engine = {
     .forms = OT_FORM_BIT(OT_FORM_WHILE) | OT_FORM_BIT(OT_FORM_STREAM),
     .motion = OT_MOTION_VIEWS,
     .price = ot_no_prices,
+    .growth_title = "in a session",
+    .holder = "a session",
+    .growth_note = "Values of a session in its arena, laid out when it is loaded, and what operators "
+                   "work in, without weights, inputs and results; planned",
     .own_outputs = true,
     .in_place = true,
     .recompute = 5,

@@ -169,6 +169,7 @@ typedef struct ot_fact_totals {
     ot_figures untiled, tiled; /* predictions */
     /* what their growth_bytes are, where that is no process's growth; NULL: it is */
     const char *growth_title;
+    const char *holder; /* with it: who holds so much */
     /* growth_bytes, process_bytes are predicted for the runtime, where sizes are known */
     bool predicts_growth, predicts_process;
     double compulsory_bytes;      /* that no plan can go below; OT_ABSENT: a prediction does */

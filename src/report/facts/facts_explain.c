@@ -10,6 +10,7 @@
  * caller (inputs) does not.
  */
 #include "facts_build.h"
+#include "facts_number.h"
 
 #include "cost/cost.h"
 
@@ -259,21 +260,24 @@ static ot_status add_words(const explain *e, uint32_t k)
     const ot_seq *s = &e->s;
     const ot_graph *g = s->g;
     const ot_figures *a = &f->totals.untiled, *b = &f->totals.tiled;
-    const char *title = f->totals.growth_title;
+    const char *holds = f->totals.growth_title
+                            ? ot_format(f->arena, "%s holds", f->totals.holder)
+                            : "the process grows by",
+               *title = holds ? ot_fact_capital(f->arena, holds) : NULL,
+               *tiled = title ? ot_format(f->arena, "%s, tiled", title) : NULL;
     const ot_fact_node *n = index_at(e, k) == OT_NONE ? NULL : &f->nodes[index_at(e, k)];
     const char *node = n ? ot_format(f->arena, "%s %s", n->op, n->name) : "";
     const char *where = f->n_alive == 0 ? NULL : tiled_where(e);
-    if (!node || (f->n_alive > 0 && !where)) return ot_fail_nomem(g->model->diag);
+    if (!node || (f->n_alive > 0 && !where) || !tiled) return ot_fail_nomem(g->model->diag);
     const ot_fact_entry entries[] = {
         {"peak-node", "The untiled model holds most at", node, OT_ABSENT, ""},
         {"peak-step", "which is step", NULL, k + 1, "count"},
         {"steps", "of so many", NULL, s->n, "count"},
         {"peak-bytes", "Live tensors then", NULL, (double)a->peak_bytes, "bytes"},
-        {"growth-bytes", title ? "The device holds" : "The process grows by", NULL,
+        {"growth-bytes", title, NULL,
          a->growth_bytes > 0 ? (double)a->growth_bytes : OT_ABSENT, "bytes"},
         {"tiled-peak-bytes", "Live tensors, tiled", NULL, (double)b->peak_bytes, "bytes"},
-        {"tiled-growth-bytes", title ? "The device holds, tiled" : "The process grows by, tiled",
-         NULL, b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT, "bytes"},
+        {"tiled-growth-bytes", tiled, NULL, b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT, "bytes"},
         {"tiled-peak-at", "which lives most", where, OT_ABSENT, ""},
         {"time-seconds", "Time", NULL, a->time_s, "seconds"},
         {"tiled-time-seconds", "Time, tiled", NULL, b->time_s, "seconds"},

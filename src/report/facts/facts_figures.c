@@ -1,6 +1,7 @@
 /* Figures of a planned model as a whole: headline cards, the roofline, tables of the target, of
  * the environment and of memory. */
 #include "facts_build.h"
+#include "facts_number.h"
 
 #include <math.h>
 
@@ -53,18 +54,21 @@ static bool is_card_told(const ot_facts *f, const fact_source *x, const ot_fact_
 static ot_status add_cards(ot_facts *f, const fact_source *x)
 {
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
-    const char *title = x->t->runtime->growth_title;
+    const ot_runtime *r = x->t->runtime;
+    const char *note = r->growth_note,
+               *title =
+                   note ? ot_fact_capital(f->arena, r->growth_title) : "Peak resident growth";
+    if (!title) return ot_fail_nomem(x->g->model->diag);
     const ot_fact_card cards[] = {
         {"process", "Whole process", "bytes", (double)a->process_bytes, (double)b->process_bytes,
          OT_ABSENT, 0,
          "The most that the process holds, from before it loads the model to the last run, without "
          "the inputs; predicted",
          false},
-        {"process-growth", title ? "On the device" : "Peak resident growth", "bytes",
+        {"process-growth", title, "bytes",
          (double)a->growth_bytes, (double)b->growth_bytes, OT_ABSENT, 0,
-         title ? "Activations, inputs and results on the device, laid out before it runs, without "
-                 "weights; predicted"
-               : "What running the model adds to the process: live tensors, and what the runtime's "
+         note ? note
+              : "What running the model adds to the process: live tensors, and what the runtime's "
                  "allocator keeps beside them; "
                  "predicted",
          false},

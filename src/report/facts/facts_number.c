@@ -87,3 +87,10 @@ const char *ot_fact_short(const char *text, size_t width, char *out)
     out[used] = '\0';
     return out;
 }
+
+const char *ot_fact_capital(ot_arena *a, const char *text)
+{
+    char *copy = ot_strdup(a, text);
+    if (copy && *copy >= 'a' && *copy <= 'z') *copy = (char)(*copy - 'a' + 'A');
+    return copy;
+}

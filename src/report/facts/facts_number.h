@@ -17,5 +17,7 @@ char *ot_fact_clean(ot_arena *a, const char *text);
  * loses its middle to "..", since the end of a name tells more. out holds width + 1. Returns
  * out. */
 const char *ot_fact_short(const char *text, size_t width, char *out);
+/* text with its first letter as a capital, in arena a; NULL when memory ran out. */
+const char *ot_fact_capital(ot_arena *a, const char *text);
 
 #endif

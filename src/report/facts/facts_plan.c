@@ -518,6 +518,7 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
 {
     f->totals = (ot_fact_totals){.untiled = x->p->untiled,
                                  .growth_title = x->t->runtime->growth_title,
+                                 .holder = x->t->runtime->holder,
                                  .predicts_growth = ot_runtime_simulates(x->t->runtime),
                                  .predicts_process = ot_runtime_grows(x->t->runtime),
                                  .tiled = x->p->tiled,

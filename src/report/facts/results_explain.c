@@ -47,9 +47,15 @@ static const char *node_text(const ot_facts *f, uint32_t node, char *out)
 
 /* ---- in words ---- */
 
+/* "the process grows by", "a session holds" */
+static const char *grower(const ot_facts *f)
+{
+    return f->totals.growth_title ? f->totals.holder : "the process";
+}
+
 static const char *grows_by(const ot_facts *f)
 {
-    return f->totals.growth_title ? "the device holds" : "the process grows by";
+    return f->totals.growth_title ? "holds" : "grows by";
 }
 
 /* What is known of what grows is told in parts that add up, where there are two. */
@@ -64,13 +70,13 @@ static void print_untiled(const ot_facts *f, FILE *out)
     ot_fact_short(f->runtime, 28, runtime);
     if (process > 0 && is_whole(process, live))
         fprintf(out,
-                "  Untiled, %s %s: %s of tensors that live at one time, and %s\n  that %s keeps "
+                "  Untiled, %s %s %s: %s of tensors that live at one time, and %s\n  that %s keeps "
                 "beside them.",
-                grows_by(f), ot_format_bytes(process, a, sizeof a), b,
+                grower(f), grows_by(f), ot_format_bytes(process, a, sizeof a), b,
                 ot_format_bytes(process - live, c, sizeof c), runtime);
     else if (process > 0)
-        fprintf(out, "  Untiled, %s %s; %s of tensors live at one time.\n ", grows_by(f),
-                ot_format_bytes(process, a, sizeof a), b);
+        fprintf(out, "  Untiled, %s %s %s; %s of tensors live at one time.\n ", grower(f),
+                grows_by(f), ot_format_bytes(process, a, sizeof a), b);
     else
         fprintf(out, "  Untiled, %s of tensors live at one time.", b);
     fprintf(out, " Most live at step %.0f of %.0f, %s:\n", figure(f, "peak-step"),
@@ -131,8 +137,8 @@ static void print_tiled(const ot_facts *f, FILE *out)
         fprintf(out, "\n  Tiled (%u region%s)", f->n_regions, f->n_regions == 1 ? "" : "s");
     const bool grows = before > 0 && after > 0, whole = grows && is_whole(after, tiled);
     if (grows)
-        fprintf(out, ",\n  %s %s, x%.2f%s", grows_by(f), ot_format_bytes(after, a, sizeof a),
-                after / before, whole ? ":" : ";");
+        fprintf(out, ",\n  %s %s %s, x%.2f%s", grower(f), grows_by(f),
+                ot_format_bytes(after, a, sizeof a), after / before, whole ? ":" : ";");
     else
         fprintf(out, ",");
     fprintf(out, " %s of tensors%s, x%.2f", ot_format_bytes(tiled, b, sizeof b),
@@ -199,7 +205,8 @@ static void print_cures(const ot_facts *f, FILE *out)
         fputs("    ", out);
         ot_put_shown(c->options, out);
         if (c->growth > 0)
-            fprintf(out, ": %s %s", grows_by(f), ot_format_bytes(c->growth, bytes, sizeof bytes));
+            fprintf(out, ": %s %s %s", grower(f), grows_by(f),
+                    ot_format_bytes(c->growth, bytes, sizeof bytes));
         else
             fprintf(out, ": %s of tensors live", ot_format_bytes(c->peak, bytes, sizeof bytes));
         if (time > 0) fprintf(out, "; time x%.2f", c->time / time);

@@ -1,0 +1,106 @@
+/* What a session of the engine holds of a run's model, before and after, by its own layout of the
+ * values; and no tiles for goal memory where it holds no less with them.
+ *
+ *   model as loaded --------------------------session that only plans--> growth_bytes, untiled
+ *     `--select--> plan --rewrite a copy------session that only plans--> growth_bytes, tiled
+ */
+#include "pipeline.h"
+
+#include "engine/core/engine.h"
+#include "onnx/import/model_io.h"
+
+#ifdef OT_ENGINE
+
+/* Bytes of values that a session of m plans; shapes are inferred in m. */
+static ot_status planned_bytes(const ot_run *r, ot_model *m, int64_t *bytes)
+{
+    const ot_session_options o = {.threads = r->target.cores,
+                                  .plans_only = true,
+                                  .shapes = r->options.shapes,
+                                  .n_shapes = r->options.n_shapes};
+    ot_session *s;
+    ot_session_figures f;
+    OT_TRY(ot_session_new(m, &o, m->diag, &s));
+    ot_session_figures_get(s, &f);
+    ot_session_free(s);
+    *bytes = f.planned_peak;
+    return OT_OK;
+}
+
+/* The same of a copy of m, as the run's plan has changed it if `planned`. */
+static ot_status copy_bytes(ot_run *r, ot_model *m, bool planned, int64_t *bytes)
+{
+    ot_model *copy, *kept = r->model;
+    ot_diag own = {0}, *told = r->diag;
+    OT_TRY(ot_model_clone(m, &copy));
+    copy->source = r->model->source; /* borrowed */
+    copy->diag = r->diag = &own;
+    r->model = copy;
+    ot_status s = planned ? ot_run_write_plan(r) : OT_OK;
+    r->model = kept;
+    r->diag = told;
+    if (s == OT_OK) s = planned_bytes(r, copy, bytes);
+    ot_model_free(copy);
+    return s;
+}
+
+/* The plan of the file's model without tiles. */
+static ot_status select_none(ot_run *r, ot_model *file)
+{
+    const ot_runtime *kept = r->target.runtime;
+    ot_runtime none = *kept;
+    none.forms = 0;
+    ot_selection_free(&r->selection);
+    OT_TRY(ot_model_adopt(r->model, file));
+    r->target.runtime = &none;
+    const ot_status s = ot_run_select(r);
+    r->target.runtime = kept;
+    if (s != OT_OK) return s;
+    ot_plan *p = r->selection.plan;
+    for (uint32_t k = 0; k < p->n_refused; k++)
+        if (p->refused[k].reason.why == OT_WHY_NO_FORM_OF_RUNTIME ||
+            p->refused[k].reason.why == OT_WHY_NO_EXACT_FORM)
+            p->refused[k].reason = (ot_reason){OT_WHY_GROWTH, 0};
+    return OT_OK;
+}
+
+/* Nothing but the goal asks for tiles. */
+static bool may_do_without(const ot_run *r)
+{
+    const ot_plan_options *o = &r->options.plan;
+    return o->goal == OT_GOAL_MEMORY && !o->force && o->memory_budget == 0 && o->max_tensor == 0 &&
+           o->force_form == OT_FORM_NONE;
+}
+
+static ot_status look(ot_run *r, ot_model *file, int64_t *before, int64_t *after)
+{
+    OT_TRY(copy_bytes(r, file, false, before));
+    *after = *before;
+    return ot_plan_edits(r->selection.plan) ? copy_bytes(r, r->model, true, after) : OT_OK;
+}
+
+ot_status ot_run_engine_memory(ot_run *r, ot_model *file)
+{
+    int64_t before, after;
+    const ot_status s = look(r, file, &before, &after);
+    /* what the engine does not run is refused elsewhere, and has no figures */
+    if (s != OT_OK) return s == OT_E_NOMEM ? ot_fail_nomem(r->diag) : OT_OK;
+    if (ot_plan_edits(r->selection.plan) && after >= before && may_do_without(r)) {
+        OT_TRY(select_none(r, file));
+        after = before;
+    }
+    ot_plan *p = r->selection.plan;
+    p->untiled.growth_bytes = p->whole.growth_bytes = before;
+    p->tiled.growth_bytes = after;
+    return OT_OK;
+}
+
+#else
+
+ot_status ot_run_engine_memory(ot_run *r, ot_model *file)
+{
+    (void)r, (void)file;
+    return OT_OK;
+}
+
+#endif
