@@ -5,7 +5,7 @@
 
 Models as memory_truth.py finds them. Each is planned with `--emit engine --goal memory` for each number of threads, and runs once untiled and
 once tiled. A row is wrong where a counter is negative, where a run takes more than 5 % more or less than was planned when it was loaded (sizes
-that depend on data are left out of that), where what the tool predicts for the tiled file (`tiled.peak_bytes`) is more than 5 % away from
+that depend on data are left out of that), where what the tool predicts for the tiled file (`tiled.growth_bytes`) is more than 5 % away from
 that, or where tiles take more than the untiled model. Exit status 1: a row is wrong.
 """
 import argparse

@@ -34,8 +34,8 @@ def cases(folder):
     """(name, file, shapes, the names among them to bind)."""
     table = os.path.join(folder, 'models.json')
     if not os.path.exists(table):
-        for f in sorted(glob.glob(os.path.join(folder, '*.onnx'))):
-            yield os.path.basename(f)[:-5], f, {}, []
+        for f in sorted(glob.glob(os.path.join(folder, '*.onnx')) + glob.glob(os.path.join(folder, '*.ot'))):
+            yield os.path.splitext(os.path.basename(f))[0], f, {}, []
         return
     with open(table, encoding='utf-8') as f:
         for m in json.load(f):

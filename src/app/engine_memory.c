@@ -11,6 +11,8 @@
 
 #ifdef OT_ENGINE
 
+#define WORTH 100 /* of what a session holds, the part that tiles must save */
+
 /* Bytes of values that a session of m plans; shapes are inferred in m. */
 static ot_status planned_bytes(const ot_run *r, ot_model *m, int64_t *bytes)
 {
@@ -85,11 +87,14 @@ ot_status ot_run_engine_memory(ot_run *r, ot_model *file)
     const ot_status s = look(r, file, &before, &after);
     /* what the engine does not run is refused elsewhere, and has no figures */
     if (s != OT_OK) return s == OT_E_NOMEM ? ot_fail_nomem(r->diag) : OT_OK;
-    if (ot_plan_edits(r->selection.plan) && after >= before && may_do_without(r)) {
+    if (ot_plan_edits(r->selection.plan) && after > before - before / WORTH && may_do_without(r)) {
         OT_TRY(select_none(r, file));
         after = before;
     }
     ot_plan *p = r->selection.plan;
+    const char *unknown = ot_unknown_sizes(r->model->graph, r->model->arena);
+    if (!unknown) return ot_fail_nomem(r->diag);
+    if (*unknown) return OT_OK;
     p->untiled.growth_bytes = p->whole.growth_bytes = before;
     p->tiled.growth_bytes = after;
     return OT_OK;

@@ -245,10 +245,11 @@ static ot_status select_tiles(ot_run *r)
     return s;
 }
 
-/* The engine runs all that is written, in one session. */
+/* The engine runs all that is written, in one session, here: layouts are this machine's. */
 static bool is_one_session(const ot_run *r)
 {
     return r->options.emit_engine && r->options.operators <= OT_OPERATORS_WHOLE &&
+           strcmp(r->options.target, "host") == 0 &&
            strcmp(r->target.runtime->name, "engine") == 0;
 }
 

@@ -56,8 +56,9 @@ const ot_runtime ot_runtime_engine = {
     .price = ot_no_prices,
     .growth_title = "in a session",
     .holder = "a session",
-    .growth_note = "Values of a session in its arena, laid out when it is loaded, and what operators "
-                   "work in, without weights, inputs and results; planned",
+    .growth_note =
+        "Values of a session in its arena, laid out when it is loaded, and what operators "
+        "work in, without weights, inputs and results; planned",
     .own_outputs = true,
     .in_place = true,
     .recompute = 5,

@@ -26,8 +26,9 @@ const ot_runtime ot_runtime_engine_device = {
     .device_arena = true,
     .growth_title = "on the device",
     .holder = "the device",
-    .growth_note = "Activations, inputs and results on the device, laid out before it runs, without "
-                   "weights; predicted",
+    .growth_note =
+        "Activations, inputs and results on the device, laid out before it runs, without "
+        "weights; predicted",
     .own_outputs = true,
     .moves_tiles = true,
     .recompute = 5,

@@ -260,9 +260,8 @@ static ot_status add_words(const explain *e, uint32_t k)
     const ot_seq *s = &e->s;
     const ot_graph *g = s->g;
     const ot_figures *a = &f->totals.untiled, *b = &f->totals.tiled;
-    const char *holds = f->totals.growth_title
-                            ? ot_format(f->arena, "%s holds", f->totals.holder)
-                            : "the process grows by",
+    const char *holds = f->totals.growth_title ? ot_format(f->arena, "%s holds", f->totals.holder)
+                                               : "the process grows by",
                *title = holds ? ot_fact_capital(f->arena, holds) : NULL,
                *tiled = title ? ot_format(f->arena, "%s, tiled", title) : NULL;
     const ot_fact_node *n = index_at(e, k) == OT_NONE ? NULL : &f->nodes[index_at(e, k)];
@@ -274,10 +273,11 @@ static ot_status add_words(const explain *e, uint32_t k)
         {"peak-step", "which is step", NULL, k + 1, "count"},
         {"steps", "of so many", NULL, s->n, "count"},
         {"peak-bytes", "Live tensors then", NULL, (double)a->peak_bytes, "bytes"},
-        {"growth-bytes", title, NULL,
-         a->growth_bytes > 0 ? (double)a->growth_bytes : OT_ABSENT, "bytes"},
+        {"growth-bytes", title, NULL, a->growth_bytes > 0 ? (double)a->growth_bytes : OT_ABSENT,
+         "bytes"},
         {"tiled-peak-bytes", "Live tensors, tiled", NULL, (double)b->peak_bytes, "bytes"},
-        {"tiled-growth-bytes", tiled, NULL, b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT, "bytes"},
+        {"tiled-growth-bytes", tiled, NULL,
+         b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT, "bytes"},
         {"tiled-peak-at", "which lives most", where, OT_ABSENT, ""},
         {"time-seconds", "Time", NULL, a->time_s, "seconds"},
         {"tiled-time-seconds", "Time, tiled", NULL, b->time_s, "seconds"},

@@ -56,8 +56,7 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
     const ot_runtime *r = x->t->runtime;
     const char *note = r->growth_note,
-               *title =
-                   note ? ot_fact_capital(f->arena, r->growth_title) : "Peak resident growth";
+               *title = note ? ot_fact_capital(f->arena, r->growth_title) : "Peak resident growth";
     if (!title) return ot_fail_nomem(x->g->model->diag);
     const ot_fact_card cards[] = {
         {"process", "Whole process", "bytes", (double)a->process_bytes, (double)b->process_bytes,
@@ -65,12 +64,12 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
          "The most that the process holds, from before it loads the model to the last run, without "
          "the inputs; predicted",
          false},
-        {"process-growth", title, "bytes",
-         (double)a->growth_bytes, (double)b->growth_bytes, OT_ABSENT, 0,
+        {"process-growth", title, "bytes", (double)a->growth_bytes, (double)b->growth_bytes,
+         OT_ABSENT, 0,
          note ? note
               : "What running the model adds to the process: live tensors, and what the runtime's "
-                 "allocator keeps beside them; "
-                 "predicted",
+                "allocator keeps beside them; "
+                "predicted",
          false},
         {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes,
          OT_ABSENT, 0,
