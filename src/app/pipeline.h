@@ -87,8 +87,8 @@ ot_status ot_run_engine_parts(ot_run *run, const char *const *values, size_t n,
                               uint32_t *part) OT_MUST_USE;
 /* With options.emit_engine: nodes of operators that the engine does not have are in no region. */
 void ot_run_keep_whole(ot_run *run);
-/* Passes of their own right: the run's model, whose shapes and target are known, gets a plan; and is
- * rewritten by it. */
+/* Parts of these: the run's model, whose shapes and target are known, gets a plan; it is rewritten
+ * by that. */
 ot_status ot_run_select(ot_run *run) OT_MUST_USE;
 ot_status ot_run_write_plan(ot_run *run) OT_MUST_USE;
 /* engine_memory.c: growth_bytes of the plan's figures become what a session of the engine holds of
