@@ -11,7 +11,8 @@
 
 #ifdef OT_ENGINE
 
-#define WORTH 100 /* of what a session holds, the part that tiles must save */
+#define WORTH         100                /* of what a session holds, the part that tiles must save */
+#define MOST_COMPUTED (INT64_C(1) << 29) /* of constants, for a figure */
 
 /* Bytes of values that a session of m plans; shapes are inferred in m. */
 static ot_status planned_bytes(const ot_run *r, ot_model *m, int64_t *bytes)
@@ -74,6 +75,20 @@ static bool may_do_without(const ot_run *r)
            o->force_form == OT_FORM_NONE;
 }
 
+/* A session computes constants before it lays out the rest; so much of them that a figure is not
+ * worth it. */
+static bool computes_much(const ot_graph *g)
+{
+    int64_t left = MOST_COMPUTED;
+    for (ot_id v = 0; v < g->n_values && left >= 0; v++) {
+        const ot_value *y = &g->values[v];
+        int64_t bytes;
+        if (!y->is_const || y->producer == OT_NONE || !ot_value_bytes(y, &bytes)) continue;
+        left = bytes > left ? -1 : left - bytes;
+    }
+    return left < 0;
+}
+
 static ot_status look(ot_run *r, ot_model *file, int64_t *before, int64_t *after)
 {
     OT_TRY(copy_bytes(r, file, false, before));
@@ -84,6 +99,7 @@ static ot_status look(ot_run *r, ot_model *file, int64_t *before, int64_t *after
 ot_status ot_run_engine_memory(ot_run *r, ot_model *file)
 {
     int64_t before, after;
+    if (computes_much(r->model->graph)) return OT_OK;
     const ot_status s = look(r, file, &before, &after);
     /* what the engine does not run is refused elsewhere, and has no figures */
     if (s != OT_OK) return s == OT_E_NOMEM ? ot_fail_nomem(r->diag) : OT_OK;

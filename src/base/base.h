@@ -151,6 +151,8 @@ bool ot_parse_size(const char *text, int64_t *bytes) OT_MUST_USE;
 char *ot_format_bytes(double bytes, char *buf, size_t n);
 /* "97.8 MiB (102498304 bytes)", "17 B": to read, and to give again as an option's value. */
 char *ot_format_exact_bytes(int64_t bytes, char *buf, size_t n);
+/* "10.0 MiB", "684 KiB (700000 bytes)": what a user gave, to the byte. */
+char *ot_format_limit(int64_t bytes, char *buf, size_t n);
 /* "required 97.8 MiB (102498304 bytes), available 10.0 MiB, excess 87.8 MiB" into buf. */
 #define OT_EXCESS_SIZE 160
 char *ot_format_excess(int64_t required, int64_t available, char *buf, size_t n);

@@ -110,12 +110,20 @@ char *ot_format_exact_bytes(int64_t bytes, char *buf, size_t n)
     return buf;
 }
 
+char *ot_format_limit(int64_t bytes, char *buf, size_t n)
+{
+    int64_t unit = 1;
+    while (unit < INT64_C(1) << 50 && bytes / unit >= 1024) unit *= 1024;
+    if (bytes % unit != 0) return ot_format_exact_bytes(bytes, buf, n);
+    return ot_format_bytes((double)bytes, buf, n);
+}
+
 char *ot_format_excess(int64_t required, int64_t available, char *buf, size_t n)
 {
-    char needs[64], has[32], over[32];
+    char needs[64], has[64], over[32];
     snprintf(buf, n, "required %s, available %s, excess %s",
              ot_format_exact_bytes(required, needs, sizeof needs),
-             ot_format_bytes((double)available, has, sizeof has),
+             ot_format_limit(available, has, sizeof has),
              ot_format_bytes((double)required - (double)available, over, sizeof over));
     return buf;
 }

@@ -96,8 +96,8 @@ static ot_status refuse(const search *x)
 {
     const ot_bounds_side *t = &x->facts.tiled;
     const int64_t budget = x->o->memory_budget;
-    char a[64], b[32];
-    ot_format_bytes((double)budget, b, sizeof b);
+    char a[64], b[64];
+    ot_format_limit(budget, b, sizeof b);
     if (!x->best)
         return ot_fail(x->c.diag, OT_E_BUDGET,
                        "memory budget cannot be kept over the range: no plan keeps to it");

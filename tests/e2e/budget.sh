@@ -47,7 +47,7 @@ for name in chain norms; do
         for budget in 2M 20M 40M; do
             "$TOOL" inspect "$tmp/$name.onnx" --target cpu-generic --threads 1 --goal $goal --memory-budget $budget \
                 >"$tmp/out" 2>"$tmp/err" && continue
-            required=$(sed -n 's/.*required \([0-9]*\) bytes.*/\1/p' "$tmp/err")
+            required=$(sed -n 's/.*required [^(]*(\([0-9]*\) bytes).*/\1/p' "$tmp/err")
             expect 0 "$TOOL" inspect "$tmp/$name.onnx" --target cpu-generic --threads 1 --goal $goal --memory-budget "$required"
         done
     done

@@ -273,6 +273,9 @@ static void test_sizes_and_times_as_text(void **state)
     assert_string_equal(ot_format_exact_bytes(1023, buf, sizeof buf), "1023 B");
     assert_string_equal(ot_format_exact_bytes(102498304, buf, sizeof buf),
                         "97.8 MiB (102498304 bytes)");
+    assert_string_equal(ot_format_limit(10485760, buf, sizeof buf), "10.0 MiB");
+    assert_string_equal(ot_format_limit(700000, buf, sizeof buf), "684 KiB (700000 bytes)");
+    assert_string_equal(ot_format_limit(1000, buf, sizeof buf), "1000 B");
     char excess[OT_EXCESS_SIZE];
     assert_string_equal(ot_format_excess(10485761, 10485760, excess, sizeof excess),
                         "required 10.0 MiB (10485761 bytes), available 10.0 MiB, excess 1 B");

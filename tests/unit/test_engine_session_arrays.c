@@ -143,7 +143,7 @@ static int read_rows(void *of, int64_t first, int64_t last, void *into)
 {
     rows *r = of;
     r->in_order = r->in_order && first >= r->read;
-    r->read = last;
+    if (last > r->read) r->read = last; /* threads take tiles in any order */
     const size_t n = (size_t)(last - first) * COLUMNS;
     for (int64_t k = first; k < last; k++) {
         if (k == r->fail_at) return 1;

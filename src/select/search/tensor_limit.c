@@ -15,12 +15,12 @@
 static ot_status refuse_fixed(const ot_seq *s, int64_t most, const char *what, const ot_value *v,
                               int64_t bytes)
 {
-    char a[64], b[32];
+    char a[64], b[64];
     return ot_fail(s->g->model->diag, OT_E_BUDGET,
                    "max tensor cannot be kept: %s '%.300s' takes %s, %s are allowed: inputs, "
                    "outputs and constants are not cut",
                    what, v->name, ot_format_exact_bytes(bytes, a, sizeof a),
-                   ot_format_bytes((double)most, b, sizeof b));
+                   ot_format_limit(most, b, sizeof b));
 }
 
 static bool is_made(const ot_seq *s, ot_id v) { return s->act[v] && s->def[v] != OT_NONE; }
@@ -190,7 +190,7 @@ ot_status ot_limit_fail(const ot_limit *x, const ot_seq *s, const ot_plan *p)
         node = g->values[left].producer;
         why = refusal(s, p, left);
     }
-    char more[64] = "", a[64], b[32];
+    char more[64] = "", a[64], b[64];
     if (n_left > 1) snprintf(more, sizeof more, ", and %u tensors more are too large", n_left - 1);
     const ot_node *n = &g->nodes[node];
     bool named = n->name && *n->name;
@@ -198,7 +198,7 @@ ot_status ot_limit_fail(const ot_limit *x, const ot_seq *s, const ot_plan *p)
                    "max tensor cannot be kept: '%.200s' takes %s, %s are allowed%s: node "
                    "%s'%.200s' (%s): %s",
                    g->values[left].name, ot_format_exact_bytes(s->bytes[left], a, sizeof a),
-                   ot_format_bytes((double)x->most, b, sizeof b), more, named ? "" : "making ",
+                   ot_format_limit(x->most, b, sizeof b), more, named ? "" : "making ",
                    named ? n->name : g->values[n->out[0]].name, n->op_type,
                    ot_reason_sentence(why));
 }
