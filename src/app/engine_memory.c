@@ -11,7 +11,7 @@
 
 #ifdef OT_ENGINE
 
-#define WORTH         100                /* of what a session holds, the part that tiles must save */
+#define WORTH         100 /* of what a session holds, the part that tiles must save */
 #define MOST_COMPUTED (INT64_C(1) << 29) /* of constants, for a figure */
 
 /* Bytes of values that a session of m plans; shapes are inferred in m. */

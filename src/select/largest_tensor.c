@@ -41,8 +41,7 @@ ot_status ot_limit_keep(ot_candidates *x)
     return ot_fail(told, OT_E_BUDGET,
                    "max tensor cannot be kept: no form of the tiles makes tensors of less than %s, "
                    "%s are allowed",
-                   ot_format_exact_bytes(least, a, sizeof a),
-                   ot_format_limit(most, b, sizeof b));
+                   ot_format_exact_bytes(least, a, sizeof a), ot_format_limit(most, b, sizeof b));
 }
 
 ot_status ot_limit_fill(ot_candidates *x, ot_plan *p)
