@@ -31,8 +31,7 @@ static int64_t budget_needed(const ot_outcome *f)
 
 static bool keeps_budget(const selecting *x, const ot_outcome *f)
 {
-    const ot_plan_options *o = x->laps.r->options;
-    return f->peak <= o->memory_budget && ot_budget_fits(ot_outcome_process(f), o);
+    return budget_needed(f) <= x->laps.r->options->memory_budget;
 }
 
 /* p in the place of what is kept: of those that keep to the budget the fastest, for goal memory the
