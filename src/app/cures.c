@@ -116,7 +116,7 @@ static ot_status try_runtime(cures *x)
 {
     ot_run_options o = x->r->asked;
     bool helps;
-    o.runtime = "onnxruntime";
+    o.runtime = ot_runtime_onnxruntime.name;
     return try_options(x, &o, "--runtime onnxruntime", &helps);
 }
 
@@ -156,7 +156,7 @@ static unsigned wanted(const ot_run *r)
         bits |= memory ? OT_CURE_SLOWDOWN : OT_CURE_MEMORY;
     bits &= memory ? ~(unsigned)OT_CURE_MEMORY : ~(unsigned)OT_CURE_SLOWDOWN;
     if (!plain || r->selection.design) bits &= ~(unsigned)OT_CURE_ENGINE;
-    if (o->emit_engine || !o->runtime || strcmp(o->runtime, "onnxruntime") == 0)
+    if (o->emit_engine || !o->runtime || ot_runtime_named(o->runtime) == &ot_runtime_onnxruntime)
         bits &= ~(unsigned)OT_CURE_RUNTIME;
     if (!r->selection.design || r->options.n_design == 0 || o->n_ranges > 0)
         bits &= ~(unsigned)OT_CURE_SIZE;

@@ -249,7 +249,7 @@ static ot_status select_tiles(ot_run *r)
 static bool is_one_session(const ot_run *r)
 {
     return r->options.emit_engine && r->options.operators <= OT_OPERATORS_WHOLE &&
-           strcmp(r->options.target, "host") == 0 && strcmp(r->target.runtime->name, "engine") == 0;
+           strcmp(r->options.target, "host") == 0 && r->target.runtime == &ot_runtime_engine;
 }
 
 static ot_status pass_select(ot_run *r)

@@ -5,29 +5,13 @@
  *
  * Nothing is written before everything is known, and everything is on the disk before anything
  * is visible. */
-#include "plan_memory.h"
+#include "plan_memory_work.h"
 
 #include "onnx/export/out_file.h"
 #include "kernel_file.h"
 #include "tk/mlir/mlir.h"
 
-/* A text in memory; from open_memstream. */
-typedef struct rendered {
-    char *bytes;
-    size_t n;
-} rendered;
-
-typedef struct work {
-    const ot_memory_run *run;
-    ot_diag *d;
-    const char *path; /* for messages */
-    char *input;      /* [n_input] */
-    size_t n_input;
-    rendered plan, map; /* outputs, as far as they are wanted */
-    ot_memory_results *r;
-} work;
-
-static void log_time(const work *w, const char *what, double since)
+void ot_memory_log_time(const ot_memory_work *w, const char *what, double since)
 {
     char took[32];
     if (w->run->log)
@@ -39,13 +23,13 @@ static void log_time(const work *w, const char *what, double since)
 
 static const char *const WORDS[] = {"a kernel", "a table", "a kernel in MLIR"};
 
-static ot_text_kind kind_of(const work *w)
+static ot_text_kind kind_of(const ot_memory_work *w)
 {
     return ot_text_kind_of(w->run->path, w->input, w->n_input);
 }
 
 /* An output whose name promises another kind is a mistake. */
-static ot_status check_output_name(const work *w, ot_text_kind is)
+static ot_status check_output_name(const ot_memory_work *w, ot_text_kind is)
 {
     const char *output = w->run->output;
     for (int k = 0; output && k < 3; k++)
@@ -57,52 +41,34 @@ static ot_status check_output_name(const work *w, ot_text_kind is)
 }
 
 /* Options of kernels. */
-static ot_status check_table_options(const work *w)
-{
-    const ot_memory_run *run = w->run;
-    const char *name = run->target                             ? "target"
-                       : run->function                         ? "function"
-                       : run->plan.workspace_reuse             ? "workspace-reuse"
-                       : run->plan.fast_capacity               ? "fast-memory"
-                       : run->plan.lifetimes.no_in_place       ? "no-inplace"
-                       : run->plan.lifetimes.restrict_in_place ? "restrict-inplace"
-                       : run->plan.part != OT_MEM_BOTH         ? "mem-plan-mode"
-                       : run->analyse                          ? "analyse"
-                       : run->footprint                        ? "footprint"
-                                                               : NULL;
-    return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name,
-                          w->path)
-                : OT_OK;
-}
-
 /* ---- rendering ---- */
 
-/* Close the stream of `t`; its text is complete or there is none. */
-static ot_status close_text(const work *w, FILE *f, rendered *t, ot_status s)
+ot_status ot_memory_close_text(const ot_memory_work *w, FILE *f, ot_rendered *t, ot_status s)
 {
     if (fclose(f) != 0 || s != OT_OK) {
         free(t->bytes);
-        *t = (rendered){NULL, 0};
+        *t = (ot_rendered){NULL, 0};
         return ot_fail_nomem(w->d); /* a stream in memory fails for nothing else */
     }
     return OT_OK;
 }
 
-static ot_status draw_map(work *w, const ot_map_plot *plots, uint32_t n, const char *title)
+static ot_status draw_map(ot_memory_work *w, const ot_map_plot *plots, uint32_t n,
+                          const char *title)
 {
     FILE *f = open_memstream(&w->map.bytes, &w->map.n);
     if (!f) return ot_fail_nomem(w->d);
-    return close_text(w, f, &w->map, ot_maps_svg(plots, n, title, f));
+    return ot_memory_close_text(w, f, &w->map, ot_maps_svg(plots, n, title, f));
 }
 
-static const char *base_name(const char *path)
+const char *ot_memory_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
 }
 
 /* Maps of the results: boxes with names of their own. */
-static ot_status keep_plots(work *w, const ot_map_plot *plots, uint32_t n)
+static ot_status keep_plots(ot_memory_work *w, const ot_map_plot *plots, uint32_t n)
 {
     ot_arena *a = w->r->arena;
     w->r->plots = ot_memdup(a, plots, n * sizeof *plots);
@@ -118,15 +84,15 @@ static ot_status keep_plots(work *w, const ot_map_plot *plots, uint32_t n)
     return OT_OK;
 }
 
-/* What is asked for of the maps: a drawing, a copy in the results. */
-static ot_status use_plots(work *w, const ot_map_plot *plots, uint32_t n, const char *title)
+ot_status ot_memory_use_plots(ot_memory_work *w, const ot_map_plot *plots, uint32_t n,
+                              const char *title)
 {
     if (!title) return ot_fail_nomem(w->d);
     if (w->run->keep_maps) OT_TRY(keep_plots(w, plots, n));
     return w->run->svg ? draw_map(w, plots, n, title) : OT_OK;
 }
 
-static ot_map_plot plot_of(const ot_scope_plan *p, const char *title, const char *time)
+ot_map_plot ot_memory_plot_of(const ot_scope_plan *p, const char *title, const char *time)
 {
     return (ot_map_plot){.title = title,
                          .time = time,
@@ -135,121 +101,10 @@ static ot_map_plot plot_of(const ot_scope_plan *p, const char *title, const char
                          .capacity = p->capacity};
 }
 
-/* ---- tables ---- */
-
-/* One box for each stretch between gaps. */
-static ot_map_box *table_boxes(const ot_pack_file *f, const int64_t *offsets, ot_arena *a,
-                               uint32_t *count)
-{
-    size_t n = 0;
-    for (uint32_t k = 0; k < f->problem.n; k++) n += 1 + (size_t)f->problem.items[k].n_gaps;
-    ot_map_box *boxes = n < UINT32_MAX ? OT_NEW_N(a, ot_map_box, n) : NULL;
-    if (!boxes) return NULL;
-    n = 0;
-    for (uint32_t k = 0; k < f->problem.n; k++) {
-        const ot_pack_item *i = &f->problem.items[k];
-        int64_t from = i->lower;
-        for (uint32_t j = 0; j <= i->n_gaps; j++) {
-            int64_t to = j < i->n_gaps ? i->gaps[j].lower : i->upper;
-            if (from < to) boxes[n++] = (ot_map_box){f->names[k], from, to, offsets[k], i->size, 0};
-            if (j < i->n_gaps) from = i->gaps[j].upper;
-        }
-    }
-    *count = (uint32_t)n;
-    return boxes;
-}
-
-static ot_status render_table(work *w, const ot_pack_file *f, const int64_t *offsets)
-{
-    if (w->run->output) {
-        FILE *out = open_memstream(&w->plan.bytes, &w->plan.n);
-        if (!out) return ot_fail_nomem(w->d);
-        OT_TRY(close_text(w, out, &w->plan, ot_pack_write_csv(f, offsets, out)));
-    }
-    if (!w->run->svg && !w->run->keep_maps) return OT_OK;
-    ot_map_plot plot = plot_of(&w->r->plans[0], "", "time");
-    plot.boxes = table_boxes(f, offsets, f->arena, &plot.n);
-    if (!plot.boxes) return ot_fail_nomem(w->d);
-    return use_plots(w, &plot, 1, base_name(w->path));
-}
-
-/* costs 12: proved optimal within 4096 bytes        costs 12: best known, at least 3 */
-static ot_status say_price(work *w, ot_scope_plan *p)
-{
-    const long long cost = p->reuse_cost, within = p->capacity > 0 ? p->capacity : p->height;
-    if (!p->priced) return OT_OK;
-    p->reuse = p->reuse_cost_proved
-                   ? ot_format(w->r->arena, "costs %lld: proved optimal within %lld bytes", cost,
-                               within)
-                   : ot_format(w->r->arena, "costs %lld: best known, at least %lld", cost,
-                               (long long)p->reuse_cost_bound);
-    return p->reuse ? OT_OK : ot_fail_nomem(w->d);
-}
-
-static ot_status plan_table(work *w, const ot_pack_file *f)
-{
-    const ot_mem_options *m = &w->run->plan;
-    ot_memory_results *r = w->r;
-    const ot_pack_options o = {.capacity = m->capacity,
-                               .time_limit = m->time_limit,
-                               .threads = m->threads,
-                               .rules = OT_PACK_RULES_ALL};
-    int64_t *offsets = OT_NEW_N(f->arena, int64_t, f->problem.n);
-    double start = ot_now();
-
-    r->plans = OT_NEW(r->arena, ot_scope_plan);
-    if (!offsets || !r->plans) return ot_fail_nomem(w->d);
-    ot_table_plan plan = {.offsets = offsets};
-    OT_TRY(ot_pack_table(f, w->path, m->mode, &o, w->d, &plan));
-    r->plans[0] = plan.memory;
-    OT_TRY(say_price(w, &r->plans[0]));
-    r->steps = plan.steps;
-    r->n_plans = 1;
-    r->n_buffers = f->problem.n;
-    r->seconds = ot_now() - start;
-    log_time(w, "plan", start);
-    if (f->n_windows > 0) {
-        const char **warning = OT_NEW(r->arena, const char *);
-        if (warning)
-            *warning = ot_format(
-                r->arena,
-                "%u gap%s that keep%s a part of the buffer counted as none: lower plans may exist",
-                f->n_windows, f->n_windows == 1 ? "" : "s", f->n_windows == 1 ? "s" : "");
-        if (!warning || !*warning) return ot_fail_nomem(w->d);
-        r->warnings = warning;
-        r->n_warnings = 1;
-    }
-    if (ot_memory_results_keep_table(r, f, offsets) != OT_OK) return ot_fail_nomem(w->d);
-    return render_table(w, f, offsets);
-}
-
-static ot_status read_pairs(work *w, ot_pack_file *f)
-{
-    const char *path = w->run->pairs;
-    char *text = NULL;
-    size_t n = 0;
-    OT_TRY(ot_read_text(path, f->arena, w->d, &text, &n));
-    return ot_pack_read_pairs(f, strcmp(path, "-") == 0 ? "stdin" : path, text, n, w->d);
-}
-
-static ot_status run_table(work *w)
-{
-    ot_pack_file *f = NULL;
-    double start = ot_now();
-
-    OT_TRY(check_table_options(w));
-    OT_TRY(ot_pack_read_csv(w->path, w->input, w->n_input, w->d, &f));
-    ot_status s = w->run->pairs ? read_pairs(w, f) : OT_OK;
-    log_time(w, "parse", start);
-    if (s == OT_OK) s = plan_table(w, f);
-    ot_pack_file_free(f);
-    return s;
-}
-
 /* ---- kernels ---- */
 
 /* What is for tables alone. */
-static ot_status check_kernel_options(const work *w)
+static ot_status check_kernel_options(const ot_memory_work *w)
 {
     if (w->run->function && kind_of(w) == OT_TEXT_KERNEL)
         return ot_fail(w->d, OT_E_USAGE, "--function is for MLIR: '%.300s' is one kernel", w->path);
@@ -295,16 +150,16 @@ static ot_map_box *scope_boxes(const ot_kernel *k, const ot_mem_plan *p, ot_scop
 }
 
 /* The planned text. */
-static ot_status render_text(work *w, ot_kernel *k, const ot_mem_plan *p)
+static ot_status render_text(ot_memory_work *w, ot_kernel *k, const ot_mem_plan *p)
 {
     if (!w->run->output) return OT_OK;
     ot_mem_plan_apply(p, k);
     FILE *out = open_memstream(&w->plan.bytes, &w->plan.n);
     if (!out) return ot_fail_nomem(w->d);
-    return close_text(w, out, &w->plan, ot_kernel_print(k, out));
+    return ot_memory_close_text(w, out, &w->plan, ot_kernel_print(k, out));
 }
 
-static ot_status render_kernel(work *w, const ot_kernel *k, const ot_mem_plan *p)
+static ot_status render_kernel(ot_memory_work *w, const ot_kernel *k, const ot_mem_plan *p)
 {
     ot_arena *a = w->r->arena;
     if (!w->run->svg && !w->run->keep_maps) return OT_OK;
@@ -316,19 +171,19 @@ static ot_status render_kernel(work *w, const ot_kernel *k, const ot_mem_plan *p
         if (u->n_live > 0) to = ot_max(to, u->live[u->n_live - 1].upper);
     }
     for (uint32_t s = 0; s < p->n_scopes; s++) {
-        plots[s] = plot_of(&p->scopes[s], ot_scope_name(p->scopes[s].scope), "statement");
+        plots[s] = ot_memory_plot_of(&p->scopes[s], ot_scope_name(p->scopes[s].scope), "statement");
         plots[s].from = from;
         plots[s].to = to;
         plots[s].boxes = scope_boxes(k, p, p->scopes[s].scope, a, &plots[s].n);
         if (!plots[s].boxes) return ot_fail_nomem(w->d);
     }
-    return use_plots(
+    return ot_memory_use_plots(
         w, plots, p->n_scopes,
-        ot_format(a, "%s: kernel %s on %s", base_name(w->path), k->name, w->r->target));
+        ot_format(a, "%s: kernel %s on %s", ot_memory_base_name(w->path), k->name, w->r->target));
 }
 
 /* Facts of the plan, copied out of it. */
-static ot_status keep_facts(work *w, const ot_kernel *k, const ot_mem_plan *p,
+static ot_status keep_facts(ot_memory_work *w, const ot_kernel *k, const ot_mem_plan *p,
                             const ot_tk_machine *t)
 {
     ot_memory_results *r = w->r;
@@ -351,14 +206,14 @@ static ot_status keep_facts(work *w, const ot_kernel *k, const ot_mem_plan *p,
 }
 
 /* What the planner chose. */
-static void keep_notes(work *w, const ot_mem_text *m)
+static void keep_notes(ot_memory_work *w, const ot_mem_text *m)
 {
     w->r->notes = m->notes;
     w->r->n_notes = m->n_notes;
 }
 
 /* Facts of the accesses, copied out of the kernel's memory. */
-static ot_status keep_accesses(work *w, const ot_kaccess_report *a)
+static ot_status keep_accesses(ot_memory_work *w, const ot_kaccess_report *a)
 {
     ot_memory_results *r = w->r;
     ot_kaccess_finding *list = OT_NEW_N(r->arena, ot_kaccess_finding, a->n_findings + 1u);
@@ -374,13 +229,13 @@ static ot_status keep_accesses(work *w, const ot_kaccess_report *a)
 }
 
 /* What the accesses cost; with --apply the kernel is padded and planned anew. */
-static ot_status analyse(work *w, ot_kernel *k, const ot_tk_machine *t, ot_mem_plan **p)
+static ot_status analyse(ot_memory_work *w, ot_kernel *k, const ot_tk_machine *t, ot_mem_plan **p)
 {
     ot_kaccess_report a;
     double start = ot_now();
     OT_TRY(ot_kaccess_analyse(k, t, w->r->arena, w->d, &a));
     OT_TRY(keep_accesses(w, &a));
-    log_time(w, "analyse", start);
+    ot_memory_log_time(w, "analyse", start);
     if (!w->run->apply || a.n_pads == 0) return OT_OK;
     ot_mem_plan_free(*p);
     *p = NULL;
@@ -390,7 +245,7 @@ static ot_status analyse(work *w, ot_kernel *k, const ot_tk_machine *t, ot_mem_p
 }
 
 /* What is alive where; its plans are the results'. */
-static ot_status keep_footprint(work *w, const ot_kernel *k, const ot_mem_plan *p,
+static ot_status keep_footprint(ot_memory_work *w, const ot_kernel *k, const ot_mem_plan *p,
                                 const ot_tk_machine *t)
 {
     ot_memory_results *r = w->r;
@@ -400,11 +255,11 @@ static ot_status keep_footprint(work *w, const ot_kernel *k, const ot_mem_plan *
     for (uint32_t s = 0; s < r->footprint.n_scopes; s++)
         r->footprint.scopes[s].plan = &r->plans[r->footprint.scopes[s].plan - p->scopes];
     r->measured = true;
-    log_time(w, "footprint", start);
+    ot_memory_log_time(w, "footprint", start);
     return OT_OK;
 }
 
-static ot_status plan_kernel(work *w, const ot_tk_machine *t)
+static ot_status plan_kernel(ot_memory_work *w, const ot_tk_machine *t)
 {
     ot_kernel *k = NULL;
     ot_mem_plan *p = NULL;
@@ -418,7 +273,7 @@ static ot_status plan_kernel(work *w, const ot_tk_machine *t)
     double start = ot_now();
     OT_TRY(ot_mem_plan_text(&m, w->r->arena, w->d, &k, &p));
     w->r->seconds = ot_now() - start;
-    log_time(w, "plan", start);
+    ot_memory_log_time(w, "plan", start);
     ot_status s = w->run->analyse ? analyse(w, k, t, &p) : OT_OK;
     if (s == OT_OK) s = keep_facts(w, k, p, t);
     if (s == OT_OK) s = keep_footprint(w, k, p, t);
@@ -430,7 +285,7 @@ static ot_status plan_kernel(work *w, const ot_tk_machine *t)
     return s;
 }
 
-static ot_status run_kernel(work *w)
+static ot_status run_kernel(ot_memory_work *w)
 {
     ot_kernel *k = NULL;
     ot_tk_machine t;
@@ -438,7 +293,7 @@ static ot_status run_kernel(work *w)
 
     OT_TRY(check_kernel_options(w));
     OT_TRY(ot_kernel_parse(w->path, w->input, w->n_input, w->d, &k));
-    log_time(w, "parse", start);
+    ot_memory_log_time(w, "parse", start);
     ot_status s = ot_kernel_machine(k, w->path, w->run->target, w->d, &t);
     ot_kernel_free(k);
     if (s != OT_OK) return s;
@@ -449,8 +304,8 @@ static ot_status run_kernel(work *w)
 
 /* A function of the text (NULL: there is none); its facts are w->r's. The text from *from to its
  * end goes to out (NULL: nowhere). */
-static ot_status plan_function(work *w, const ot_mlir_function *fn, const ot_tk_machine *t,
-                               size_t *from, FILE *out)
+static ot_status plan_function(ot_memory_work *w, const ot_mlir_function *fn,
+                               const ot_tk_machine *t, size_t *from, FILE *out)
 {
     const ot_mlir_options o = {.mode = w->run->plan.part, .function = fn};
     ot_mlir *m = NULL;
@@ -460,7 +315,7 @@ static ot_status plan_function(work *w, const ot_mlir_function *fn, const ot_tk_
     if (s == OT_E_BUDGET) ot_mlir_loc(w->path, w->d);
     if (s != OT_OK) return s;
     w->r->seconds = ot_now() - start;
-    log_time(w, "plan", start);
+    ot_memory_log_time(w, "plan", start);
     s = keep_facts(w, ot_mlir_kernel(m), p, t);
     if (s == OT_OK) s = keep_footprint(w, ot_mlir_kernel(m), p, t);
     if (s == OT_OK && out && ot_mlir_write(m, p, from, out) != OT_OK) s = ot_fail_nomem(w->d);
@@ -472,7 +327,7 @@ static ot_status plan_function(work *w, const ot_mlir_function *fn, const ot_tk_
 
 /* The functions that are planned: all of --function's name, else all whose buffers
  * are their own. */
-static ot_status choose_functions(const work *w, const ot_mlir_functions *l,
+static ot_status choose_functions(const ot_memory_work *w, const ot_mlir_functions *l,
                                   const ot_mlir_function ***list, uint32_t *n)
 {
     const char *wanted = w->run->function;
@@ -496,7 +351,7 @@ static ot_status choose_functions(const work *w, const ot_mlir_functions *l,
 }
 
 /* Each by itself; facts of several are results of their own. */
-static ot_status plan_functions(work *w, const ot_mlir_function *const *list, uint32_t n,
+static ot_status plan_functions(ot_memory_work *w, const ot_mlir_function *const *list, uint32_t n,
                                 const ot_tk_machine *t, FILE *out)
 {
     ot_memory_results *all = w->r, *own = n > 1 ? OT_NEW_N(all->arena, ot_memory_results, n) : all;
@@ -518,7 +373,7 @@ static ot_status plan_functions(work *w, const ot_mlir_function *const *list, ui
     return s;
 }
 
-static ot_status run_mlir(work *w)
+static ot_status run_mlir(ot_memory_work *w)
 {
     ot_mlir_functions l = {.arena = w->r->arena};
     ot_tk_machine t;
@@ -535,7 +390,7 @@ static ot_status run_mlir(work *w)
         return ot_fail(w->d, OT_E_USAGE, "--size is for kernels as text: '%.300s' is MLIR",
                        w->path);
     OT_TRY(ot_mlir_find(w->path, w->input, w->n_input, w->d, &l));
-    log_time(w, "parse", start);
+    ot_memory_log_time(w, "parse", start);
     OT_TRY(choose_functions(w, &l, &list, &n));
     const ot_kernel k = {.name = "kernel", .target = "ascend-a2"};
     OT_TRY(ot_kernel_machine(&k, w->path, w->run->target, w->d, &t));
@@ -543,7 +398,7 @@ static ot_status run_mlir(work *w)
         return ot_fail_nomem(w->d);
     ot_status s = plan_functions(w, list, n, &t, out);
     if (!out) return s;
-    if (s == OT_OK) return close_text(w, out, &w->plan, s);
+    if (s == OT_OK) return ot_memory_close_text(w, out, &w->plan, s);
     fclose(out);
     return s;
 }
@@ -557,10 +412,10 @@ static ot_status publish(ot_out *outs, size_t n)
     return OT_OK;
 }
 
-static ot_status write_outputs(work *w)
+static ot_status write_outputs(ot_memory_work *w)
 {
     const char *const paths[] = {w->run->output, w->run->svg};
-    const rendered *text[2];
+    const ot_rendered *text[2];
     ot_out outs[2];
     size_t n = 0;
     ot_status s = OT_OK;
@@ -575,22 +430,24 @@ static ot_status write_outputs(work *w)
         ot_sink_put(&outs[k].sink, text[k]->bytes, text[k]->n);
     if (s == OT_OK) s = publish(outs, n);
     for (size_t k = n; k > 0; k--) ot_out_close(&outs[k - 1]);
-    if (n > 0 && s == OT_OK) log_time(w, "write", start);
+    if (n > 0 && s == OT_OK) ot_memory_log_time(w, "write", start);
     return s;
 }
 
 /* ---- all of it ---- */
 
-static ot_status run_all(work *w)
+static ot_status run_all(ot_memory_work *w)
 {
     double start = ot_now();
     if (w->run->pairs && strcmp(w->run->pairs, "-") == 0 && strcmp(w->run->path, "-") == 0)
         return ot_fail(w->d, OT_E_USAGE, "the table and --pairs cannot both come from stdin");
     OT_TRY(ot_read_text(w->run->path, w->r->arena, w->d, &w->input, &w->n_input));
-    log_time(w, "read", start);
+    ot_memory_log_time(w, "read", start);
     const ot_text_kind is = kind_of(w);
     OT_TRY(check_output_name(w, is));
-    OT_TRY(is == OT_TEXT_KERNEL ? run_kernel(w) : is == OT_TEXT_MLIR ? run_mlir(w) : run_table(w));
+    OT_TRY(is == OT_TEXT_KERNEL ? run_kernel(w)
+           : is == OT_TEXT_MLIR ? run_mlir(w)
+                                : ot_memory_run_table(w));
     return write_outputs(w);
 }
 
@@ -602,7 +459,7 @@ ot_status ot_plan_memory(const ot_memory_run *run, ot_diag *d, ot_memory_results
         ot_arena_free(a);
         return ot_fail_nomem(d);
     }
-    work w = {
+    ot_memory_work w = {
         .run = run, .d = d, .path = strcmp(run->path, "-") == 0 ? "stdin" : run->path, .r = r};
     r->arena = a;
     r->asked = run->plan.mode;

@@ -1,6 +1,6 @@
 /* Terms of all extents of a graph: by operator, what its shape rule (shape_*.c) computes, on terms.
  *
- *   pools, convolutions   (in + pads - kernel extent) / stride + 1
+ *   pools, convolutions   (in + pads - kernel extent) / stride + 1 (size_windows.c)
  *   element-wise          max of the operands' extents: those that differ are 1
  *   Reshape               0: as before; -1: all elements over those of the other extents, equal
  *                         terms struck out first
@@ -14,138 +14,20 @@
 
 typedef const ot_term *terms;
 
-static ot_size_terms *all(const ot_sizing *x) { return x->t->terms; }
+static ot_size_terms *all(const ot_sizing *x) { return ot_sizing_terms(x); }
 
-static ot_term number(const ot_sizing *x, int64_t v) { return ot_term_const(all(x), v); }
+static ot_term number(const ot_sizing *x, int64_t v) { return ot_sizing_number(x, v); }
 
 const ot_term *ot_sizing_dims(const ot_sizing *x, const ot_node *n, uint32_t k)
 {
     return k < n->n_in && n->in[k] != OT_NONE ? x->t->dims[n->in[k]] : NULL;
 }
 
-static int32_t rank_of(const ot_sizing *x, const ot_node *n, uint32_t k)
-{
-    return x->g->values[n->in[k]].rank;
-}
-
-/* Attribute of integers; element k of it, or dflt. */
-static int64_t item(const ot_node *n, const char *name, size_t k, int64_t dflt)
+int64_t ot_sizing_item(const ot_node *n, const char *name, size_t k, int64_t dflt)
 {
     size_t have = 0;
     const int64_t *v = ot_attr_ints(n, name, &have);
     return v && k < have ? v[k] : dflt;
-}
-
-/* ---- windows ---- */
-
-static bool is_same(const ot_node *n)
-{
-    return strncmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME", 4) == 0;
-}
-
-static int64_t pads_of(const ot_node *n, size_t k, size_t axes, bool end)
-{
-    if (strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "VALID") == 0) return 0;
-    return item(n, "pads", end ? k + axes : k, 0);
-}
-
-/* One axis of a convolution or pool; kernel: its extent with dilation. */
-static ot_term window(ot_sizing *x, const ot_node *n, ot_term in, size_t k, size_t axes,
-                      int64_t kernel, bool ceil_mode)
-{
-    const int64_t stride = item(n, "strides", k, 1), lo = pads_of(n, k, axes, false),
-                  hi = pads_of(n, k, axes, true);
-    if (stride < 1 || in == OT_NONE) return OT_NONE;
-    const ot_term s = number(x, stride);
-    if (is_same(n)) return ot_term_div(all(x), ot_term_add(all(x), in, number(x, stride - 1)), s);
-    /* Sizes smaller than the kernel are the model's to refuse. */
-    const ot_term room = ot_term_max(all(x), ot_term_add(all(x), in, number(x, lo + hi - kernel)),
-                                     number(x, 0));
-    const ot_term out = ot_term_add(
-        all(x),
-        ot_term_div(all(x), ceil_mode ? ot_term_add(all(x), room, number(x, stride - 1)) : room, s),
-        number(x, 1));
-    if (!ceil_mode) return out;
-    /* Less a window that would begin behind the data: no more windows than begin in it. */
-    return ot_term_min(
-        all(x), out,
-        ot_term_add(all(x), ot_term_div(all(x), ot_term_add(all(x), in, number(x, lo - 1)), s),
-                    number(x, 1)));
-}
-
-static void convolution(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
-{
-    const uint32_t at = ot_op_row_of(n->op)->weights;
-    const terms in = ot_sizing_dims(x, n, 0), w = ot_sizing_dims(x, n, at);
-    if (!in || !w || rank_of(x, n, 0) != rank || rank_of(x, n, at) != rank) return;
-    out[0] = in[0];
-    out[1] = w[0];
-    for (int32_t k = 2; k < rank; k++) {
-        int64_t size;
-        if (!ot_term_is_const(all(x), w[k], &size)) continue;
-        const size_t axis = (size_t)k - 2;
-        out[k] = window(x, n, in[k], axis, (size_t)rank - 2,
-                        (size - 1) * item(n, "dilations", axis, 1) + 1, false);
-    }
-}
-
-static void pool(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
-{
-    const terms in = ot_sizing_dims(x, n, 0);
-    const bool ceil_mode = ot_attr_int(n, "ceil_mode", 0) != 0;
-    if (!in || rank_of(x, n, 0) != rank) return;
-    for (int32_t k = 0; k < 2 && k < rank; k++) out[k] = in[k];
-    for (int32_t k = 2; k < rank; k++) {
-        const size_t axis = (size_t)k - 2;
-        const int64_t dilation = item(n, "dilations", axis, 1);
-        if (is_same(n) && dilation != 1) continue;
-        out[k] = window(x, n, in[k], axis, (size_t)rank - 2,
-                        (item(n, "kernel_shape", axis, 1) - 1) * dilation + 1, ceil_mode);
-    }
-}
-
-static void transposed(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
-{
-    const terms in = ot_sizing_dims(x, n, 0), w = ot_sizing_dims(x, n, 1);
-    size_t have = 0;
-    const int64_t *fixed = ot_attr_ints(n, "output_shape", &have);
-    if (!in || !w || rank_of(x, n, 0) != rank || rank_of(x, n, 1) != rank) return;
-    out[0] = in[0];
-    out[1] = ot_term_mul(all(x), w[1], number(x, ot_attr_int(n, "group", 1)));
-    for (int32_t k = 2; k < rank; k++) {
-        const size_t axis = (size_t)k - 2, axes = (size_t)rank - 2;
-        const int64_t stride = item(n, "strides", axis, 1);
-        int64_t size;
-        if (have >= axes) out[k] = number(x, fixed[have - axes + axis]);
-        if (have > 0 || !ot_term_is_const(all(x), w[k], &size)) continue;
-        const int64_t more = (size - 1) * item(n, "dilations", axis, 1) + 1 +
-                             item(n, "output_padding", axis, 0) - pads_of(n, axis, axes, false) -
-                             pads_of(n, axis, axes, true) - stride;
-        const ot_term upscaled = ot_term_mul(all(x), in[k], number(x, stride));
-        out[k] = ot_term_add(all(x), upscaled, number(x, more));
-        if (is_same(n)) out[k] = ot_term_min(all(x), out[k], upscaled);
-        out[k] = ot_term_max(all(x), out[k], number(x, 1)); /* less is refused */
-    }
-}
-
-static void global_pool(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
-{
-    const terms in = ot_sizing_dims(x, n, 0);
-    for (int32_t k = 0; in && k < rank; k++) out[k] = k < 2 ? in[k] : number(x, 1);
-}
-
-static void blocks(ot_sizing *x, const ot_node *n, ot_term *out)
-{
-    const terms in = ot_sizing_dims(x, n, 0);
-    const bool up = n->op == OT_OP_DepthToSpace;
-    const int64_t b = ot_attr_int(n, "blocksize", 1);
-    if (!in || rank_of(x, n, 0) != 4 || b < 1 || b > 4096) return;
-    out[0] = in[0];
-    out[1] = up ? ot_term_div(all(x), in[1], number(x, b * b))
-                : ot_term_mul(all(x), in[1], number(x, b * b));
-    for (int k = 2; k < 4; k++)
-        out[k] = up ? ot_term_mul(all(x), in[k], number(x, b))
-                    : ot_term_div(all(x), in[k], number(x, b));
 }
 
 /* ---- element-wise, products ---- */
@@ -167,12 +49,12 @@ static void pointwise(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank
     for (uint32_t j = 0; j < n->n_in; j++) {
         if (n->in[j] == OT_NONE) continue;
         const terms d = ot_sizing_dims(x, n, j);
-        if (!d || rank_of(x, n, j) > rank) {
+        if (!d || ot_sizing_rank(x, n, j) > rank) {
             for (int32_t k = 0; k < rank; k++) out[k] = OT_NONE;
             return;
         }
         for (int32_t k = 0; k < rank; k++) {
-            const int32_t at = k - (rank - rank_of(x, n, j));
+            const int32_t at = k - (rank - ot_sizing_rank(x, n, j));
             if (at >= 0) out[k] = ot_term_max(all(x), out[k], d[at]);
         }
     }
@@ -181,7 +63,7 @@ static void pointwise(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank
 static void as_first(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms in = ot_sizing_dims(x, n, 0);
-    if (!in || rank_of(x, n, 0) != rank) return;
+    if (!in || ot_sizing_rank(x, n, 0) != rank) return;
     for (int32_t k = 0; k < rank; k++) out[k] = in[k];
 }
 
@@ -190,7 +72,7 @@ static void product(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     const uint32_t at = ot_op_row_of(n->op)->weights;
     const terms a = ot_sizing_dims(x, n, 0), b = ot_sizing_dims(x, n, at);
     if (!a || !b) return;
-    const int32_t ra = rank_of(x, n, 0), rb = rank_of(x, n, at);
+    const int32_t ra = ot_sizing_rank(x, n, 0), rb = ot_sizing_rank(x, n, at);
     if (ra < 2 || rb < 2 || rank != (ra > rb ? ra : rb)) return;
     for (int32_t k = 0; k < rank - 2; k++) out[k] = number(x, 1);
     broadcast(x, a, ra - 2, out, rank - 2);
@@ -202,7 +84,8 @@ static void product(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 static void gemm(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms a = ot_sizing_dims(x, n, 0), b = ot_sizing_dims(x, n, 1);
-    if (!a || !b || rank != 2 || rank_of(x, n, 0) != 2 || rank_of(x, n, 1) != 2) return;
+    if (!a || !b || rank != 2 || ot_sizing_rank(x, n, 0) != 2 || ot_sizing_rank(x, n, 1) != 2)
+        return;
     out[0] = a[ot_attr_int(n, "transA", 0) ? 1 : 0];
     out[1] = b[ot_attr_int(n, "transB", 0) ? 0 : 1];
 }
@@ -214,7 +97,7 @@ static void reduce(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     const terms in = ot_sizing_dims(x, n, 0);
     const bool arg = n->op == OT_OP_ArgMax || n->op == OT_OP_ArgMin,
                keep = ot_attr_int(n, "keepdims", 1) != 0;
-    const int32_t from = in ? rank_of(x, n, 0) : 0;
+    const int32_t from = in ? ot_sizing_rank(x, n, 0) : 0;
     int64_t list[OT_RANK_MAX];
     bool gone[OT_RANK_MAX] = {false};
     size_t have = 0;
@@ -249,9 +132,9 @@ static void reduce(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 static void transpose(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms in = ot_sizing_dims(x, n, 0);
-    if (!in || rank_of(x, n, 0) != rank) return;
+    if (!in || ot_sizing_rank(x, n, 0) != rank) return;
     for (int32_t k = 0; k < rank; k++) {
-        const int64_t from = item(n, "perm", (size_t)k, rank - 1 - k);
+        const int64_t from = ot_sizing_item(n, "perm", (size_t)k, rank - 1 - k);
         if (from >= 0 && from < rank) out[k] = in[from];
     }
 }
@@ -279,7 +162,7 @@ static ot_term rest_of(ot_sizing *x, terms in, int32_t from, const ot_term *out,
 static void reshape(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms in = ot_sizing_dims(x, n, 0);
-    const int32_t from = in ? rank_of(x, n, 0) : 0;
+    const int32_t from = in ? ot_sizing_rank(x, n, 0) : 0;
     int32_t open = -1;
     size_t have = 0;
     uint32_t count = 0;
@@ -306,7 +189,7 @@ static void flatten(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     const terms in = ot_sizing_dims(x, n, 0);
     if (!in || rank != 2) return;
     const int64_t axis = ot_attr_int(n, "axis", 1);
-    const int32_t from = rank_of(x, n, 0), at = (int32_t)(axis < 0 ? axis + from : axis);
+    const int32_t from = ot_sizing_rank(x, n, 0), at = (int32_t)(axis < 0 ? axis + from : axis);
     out[0] = out[1] = number(x, 1);
     for (int32_t k = 0; k < from; k++)
         out[k < at ? 0 : 1] = ot_term_mul(all(x), out[k < at ? 0 : 1], in[k]);
@@ -337,8 +220,8 @@ static void squeeze(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     const terms in = ot_sizing_dims(x, n, 0);
     const bool less = n->op == OT_OP_Squeeze;
     bool mask[OT_RANK_MAX] = {false};
-    if (!in || !axes_of(x, n, less ? rank_of(x, n, 0) : rank, mask)) return;
-    const int32_t from = rank_of(x, n, 0);
+    if (!in || !axes_of(x, n, less ? ot_sizing_rank(x, n, 0) : rank, mask)) return;
+    const int32_t from = ot_sizing_rank(x, n, 0);
     for (int32_t k = 0, to = 0; less && k < from && to < rank; k++)
         if (!mask[k]) out[to++] = in[k];
     for (int32_t k = 0, at = 0; !less && k < rank; k++)
@@ -351,7 +234,7 @@ static void concat(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     if (axis < 0) return;
     for (uint32_t j = 0; j < n->n_in; j++) {
         const terms d = ot_sizing_dims(x, n, j);
-        if (!d || rank_of(x, n, j) != rank) {
+        if (!d || ot_sizing_rank(x, n, j) != rank) {
             out[axis] = OT_NONE;
             continue;
         }
@@ -369,7 +252,7 @@ static void split(ot_sizing *x, const ot_node *n, uint32_t at, ot_term *out, int
     size_t have = 0;
     uint32_t count = 0;
     const int64_t *sizes = ot_attr_ints(n, "split", &have);
-    if (!in || axis < 0 || rank_of(x, n, 0) != rank) return;
+    if (!in || axis < 0 || ot_sizing_rank(x, n, 0) != rank) return;
     as_first(x, n, out, rank);
     const terms given = sizes ? NULL : ot_sizing_content(x, n, 1, &count);
     const bool operand = n->n_in > 1 && n->in[1] != OT_NONE;
@@ -431,7 +314,7 @@ static void slice(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     const terms in = ot_sizing_dims(x, n, 0);
     ot_term start[OT_RANK_MAX], end[OT_RANK_MAX], axis[OT_RANK_MAX], step[OT_RANK_MAX];
     uint32_t ns, ne, na = 0, nt = 0;
-    if (!in || rank_of(x, n, 0) != rank) return;
+    if (!in || ot_sizing_rank(x, n, 0) != rank) return;
     if (!slice_list(x, n, "starts", 1, start, &ns) || !slice_list(x, n, "ends", 2, end, &ne) ||
         ns != ne)
         return;
@@ -465,11 +348,12 @@ static void slice(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 static void crop(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms in = ot_sizing_dims(x, n, 0);
-    if (!in || rank != 4 || rank_of(x, n, 0) != 4) return;
+    if (!in || rank != 4 || ot_sizing_rank(x, n, 0) != 4) return;
     as_first(x, n, out, rank);
     for (size_t k = 0; k < 2; k++) {
-        const int64_t size = item(n, "scale", k, -1);
-        const ot_term less = number(x, -item(n, "border", 1 - k, 0) - item(n, "border", 3 - k, 0));
+        const int64_t size = ot_sizing_item(n, "scale", k, -1);
+        const ot_term less = number(x, -ot_sizing_item(n, "border", 1 - k, 0) -
+                                           ot_sizing_item(n, "border", 3 - k, 0));
         out[2 + k] = size >= 0
                          ? number(x, size)
                          : ot_term_max(all(x), ot_term_add(all(x), in[2 + k], less), number(x, 0));
@@ -484,7 +368,8 @@ static void pad(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     const int64_t *attr = ot_attr_ints(n, "pads", &have);
     const terms pads = attr ? NULL : ot_sizing_content(x, n, 1, &count);
     if (attr) count = (uint32_t)have;
-    if (!in || rank_of(x, n, 0) != rank || (!attr && !pads) || count != 2 * (uint32_t)rank) return;
+    if (!in || ot_sizing_rank(x, n, 0) != rank || (!attr && !pads) || count != 2 * (uint32_t)rank)
+        return;
     if (n->n_in > 3 && n->in[3] != OT_NONE) return;
     for (int32_t k = 0; k < rank; k++) {
         const ot_term lo = attr ? number(x, attr[k]) : pads[k],
@@ -497,7 +382,7 @@ static void gather(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms in = ot_sizing_dims(x, n, 0), index = ot_sizing_dims(x, n, 1);
     if (!in || !index) return;
-    const int32_t from = rank_of(x, n, 0), more = rank_of(x, n, 1),
+    const int32_t from = ot_sizing_rank(x, n, 0), more = ot_sizing_rank(x, n, 1),
                   axis = ot_acc_norm_axis(ot_attr_int(n, "axis", 0), from);
     if (axis < 0 || rank != from - 1 + more) return;
     for (int32_t k = 0; k < rank; k++)
@@ -513,7 +398,7 @@ static void resize(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     uint32_t count = 0;
     size_t n_axes = 0;
     const int64_t *axes = n->version >= 18 ? ot_attr_ints(n, "axes", &n_axes) : NULL;
-    if (!in || rank_of(x, n, 0) != rank ||
+    if (!in || ot_sizing_rank(x, n, 0) != rank ||
         strcmp(ot_attr_str(n, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0)
         return;
     const terms sizes = two ? ot_sizing_content(x, n, 3, &count) : NULL;
@@ -543,13 +428,13 @@ static void by_contents(ot_sizing *x, const ot_node *n, ot_term *out, int32_t ra
                 shape = ot_sizing_content(x, n, at, &count);
     if (!shape || (at && !in)) return;
     if (n->op == OT_OP_Expand) {
-        if (rank_of(x, n, 0) > rank || count > (uint32_t)rank) return;
+        if (ot_sizing_rank(x, n, 0) > rank || count > (uint32_t)rank) return;
         for (int32_t k = 0; k < rank; k++) out[k] = number(x, 1);
-        broadcast(x, in, rank_of(x, n, 0), out, rank);
+        broadcast(x, in, ot_sizing_rank(x, n, 0), out, rank);
         broadcast(x, shape, (int32_t)count, out, rank);
         return;
     }
-    if (count != (uint32_t)rank || (at && rank_of(x, n, 0) != rank)) return;
+    if (count != (uint32_t)rank || (at && ot_sizing_rank(x, n, 0) != rank)) return;
     for (int32_t k = 0; k < rank; k++) {
         out[k] = at ? ot_term_mul(all(x), in[k], shape[k]) : shape[k];
         if (out[k] != OT_NONE && ot_term_least(all(x), out[k]) < 0) out[k] = OT_NONE;
@@ -562,10 +447,10 @@ static void fill_output(ot_sizing *x, const ot_node *n, uint32_t at, ot_term *ou
 {
     switch (ot_op_access(n->op)) {
     case OT_ACC_POINTWISE: pointwise(x, n, out, rank); return;
-    case OT_ACC_CONV: convolution(x, n, out, rank); return;
-    case OT_ACC_CONVT: transposed(x, n, out, rank); return;
-    case OT_ACC_POOL: pool(x, n, out, rank); return;
-    case OT_ACC_GLOBALPOOL: global_pool(x, n, out, rank); return;
+    case OT_ACC_CONV: ot_size_convolution(x, n, out, rank); return;
+    case OT_ACC_CONVT: ot_size_transposed(x, n, out, rank); return;
+    case OT_ACC_POOL: ot_size_pool(x, n, out, rank); return;
+    case OT_ACC_GLOBALPOOL: ot_size_global_pool(x, n, out, rank); return;
     case OT_ACC_NORM:
         if (at == 0) as_first(x, n, out, rank);
         return;
@@ -584,7 +469,7 @@ static void fill_output(ot_sizing *x, const ot_node *n, uint32_t at, ot_term *ou
         return;
     case OT_ACC_PAD: pad(x, n, out, rank); return;
     case OT_ACC_RESIZE: resize(x, n, out, rank); return;
-    case OT_ACC_BLOCK: blocks(x, n, out); return;
+    case OT_ACC_BLOCK: ot_size_blocks(x, n, out); return;
     case OT_ACC_GATHER: gather(x, n, out, rank); return;
     case OT_ACC_EXPAND:
     case OT_ACC_TILE: by_contents(x, n, out, rank); return;

@@ -16,6 +16,8 @@
  */
 #include "map_svg.h"
 
+#include "svg_text.h"
+
 #define MARGIN       24.0
 #define LEFT         92.0  /* of the plot: offsets */
 #define RIGHT        170.0 /* of it: labels of lines */
@@ -83,72 +85,6 @@ typedef struct frame {
     size_t name_max;          /* bytes of a name in a tooltip, escaped */
     uint32_t tooltips, drawn; /* boxes that may have one, that may be drawn */
 } frame;
-
-/* ---- pieces of XML ---- */
-
-/* At most two digits behind the point, none that are zero. */
-static void put_number(double v, FILE *f)
-{
-    char text[48];
-    snprintf(text, sizeof text, "%.2f", v);
-    char *end = text + strlen(text);
-    while (end[-1] == '0') end--;
-    if (end[-1] == '.') end--;
-    *end = '\0';
-    fputs(strcmp(text, "-0") == 0 ? "0" : text, f);
-}
-
-/* ` name="v"` */
-static void put_attribute(const char *name, double v, FILE *f)
-{
-    fprintf(f, " %s=\"", name);
-    put_number(v, f);
-    fputc('"', f);
-}
-
-/* One character at s as XML text into out[8]; *used: bytes of s. */
-static const char *escape(const char *s, char out[8], size_t *used)
-{
-    *used = ot_utf8_printable(s);
-    if (*used == 0 || memcmp(s, "\xef\xbf\xbe", *used) == 0 ||
-        memcmp(s, "\xef\xbf\xbf", *used) == 0) {
-        if (*used == 0) *used = 1;
-        return "\xef\xbf\xbd";
-    }
-    if (*s == '&') return "&amp;";
-    if (*s == '<') return "&lt;";
-    if (*s == '>') return "&gt;";
-    memcpy(out, s, *used);
-    out[*used] = '\0';
-    return out;
-}
-
-/* Escaped, at most max bytes; an ellipsis when something is left out. */
-static void put_text(const char *s, size_t max, FILE *f)
-{
-    size_t used, total = 0;
-    char buf[8];
-    for (; *s; s += used) {
-        const char *text = escape(s, buf, &used);
-        total += strlen(text);
-        if (total > max) {
-            fputs("\xe2\x80\xa6", f);
-            return;
-        }
-        fputs(text, f);
-    }
-}
-
-/* Width of a name in characters; those of East Asia and pictures are wide. */
-static size_t columns_of(const char *s)
-{
-    size_t columns = 0, n;
-    for (; *s; s += n ? n : 1) {
-        n = ot_utf8_printable(s);
-        columns += n >= 3 && (unsigned char)*s >= 0xe1 ? 2 : 1;
-    }
-    return columns;
-}
 
 /* "12 B", "3 KiB", "1500 B (1.5 KiB)": exact. */
 static const char *bytes_text(int64_t v, char *buf, size_t n)
@@ -227,14 +163,14 @@ static void put_offset_ticks(const frame *m)
     for (int64_t k = 0; k <= m->top / step; k++) {
         double y = y_of(m, k * step);
         fputs("<path class=\"grid\" d=\"M", m->f);
-        put_number(m->x, m->f);
+        ot_svg_put_number(m->x, m->f);
         fputc(' ', m->f);
-        put_number(y, m->f);
+        ot_svg_put_number(y, m->f);
         fputc('h', m->f);
-        put_number(m->w, m->f);
+        ot_svg_put_number(m->w, m->f);
         fputs("\"/><text class=\"m e\"", m->f);
-        put_attribute("x", m->x - 8, m->f);
-        put_attribute("y", y + 4, m->f);
+        ot_svg_put_attribute("x", m->x - 8, m->f);
+        ot_svg_put_attribute("y", y + 4, m->f);
         if (k == 0)
             fputs(">0</text>\n", m->f);
         else
@@ -272,23 +208,23 @@ static void put_time_ticks(const frame *m)
         int64_t t = (first + k) * step;
         double x = x_of(m, t);
         fputs("<path class=\"grid\" d=\"M", m->f);
-        put_number(x, m->f);
+        ot_svg_put_number(x, m->f);
         fputc(' ', m->f);
-        put_number(m->y, m->f);
+        ot_svg_put_number(m->y, m->f);
         fputc('v', m->f);
-        put_number(m->h + 5, m->f);
+        ot_svg_put_number(m->h + 5, m->f);
         fputs("\"/><text class=\"m c\"", m->f);
-        put_attribute("x", x, m->f);
-        put_attribute("y", m->y + m->h + 19, m->f);
+        ot_svg_put_attribute("x", x, m->f);
+        ot_svg_put_attribute("y", m->y + m->h + 19, m->f);
         fputc('>', m->f);
         put_grouped(t, m->f);
         fputs("</text>\n", m->f);
     }
     fputs("<text class=\"m c\"", m->f);
-    put_attribute("x", m->x + m->w / 2, m->f);
-    put_attribute("y", m->y + m->h + 38, m->f);
+    ot_svg_put_attribute("x", m->x + m->w / 2, m->f);
+    ot_svg_put_attribute("y", m->y + m->h + 38, m->f);
     fputc('>', m->f);
-    put_text(m->p->time ? m->p->time : "time", 80, m->f);
+    ot_svg_put_text(m->p->time ? m->p->time : "time", 80, m->f);
     fputs("</text>\n", m->f);
 }
 
@@ -302,11 +238,11 @@ typedef struct level {
 static void put_level(const frame *m, const level *l, double y)
 {
     fprintf(m->f, "<path class=\"l %s\" d=\"M", l->class);
-    put_number(m->x, m->f);
+    ot_svg_put_number(m->x, m->f);
     fputc(' ', m->f);
-    put_number(y, m->f);
+    ot_svg_put_number(y, m->f);
     fputc('h', m->f);
-    put_number(m->w, m->f);
+    ot_svg_put_number(m->w, m->f);
     fputs("\"/>\n", m->f);
 }
 
@@ -332,15 +268,15 @@ static void put_levels(const frame *m)
         char bytes[64];
         double y = y_of(m, all[k].value), text_y = y + 4 < free_y ? y + 4 : free_y;
         fputs("<text", m->f);
-        put_attribute("x", m->x + m->w + 8, m->f);
-        put_attribute("y", text_y, m->f);
+        ot_svg_put_attribute("x", m->x + m->w + 8, m->f);
+        ot_svg_put_attribute("y", text_y, m->f);
         fprintf(m->f, ">%s", all[k].name);
         for (; k + 1 < n && all[k + 1].value == all[k].value; k++)
             fprintf(m->f, " = %s", all[k + 1].name);
         free_y = text_y - LINE;
         fputs("</text><text class=\"m\"", m->f);
-        put_attribute("x", m->x + m->w + 8, m->f);
-        put_attribute("y", free_y, m->f);
+        ot_svg_put_attribute("x", m->x + m->w + 8, m->f);
+        ot_svg_put_attribute("y", free_y, m->f);
         fprintf(m->f, ">%s</text>\n", bytes_text(all[k].value, bytes, sizeof bytes));
         free_y -= LINE + 3;
     }
@@ -365,12 +301,12 @@ static void put_box(const frame *m, uint32_t k)
     fputs("<rect class=\"", m->f);
     put_class(b, k, m->f);
     fputc('"', m->f);
-    put_attribute("x", r.x, m->f);
-    put_attribute("y", r.y, m->f);
-    put_attribute("width", r.w, m->f);
-    put_attribute("height", r.h, m->f);
+    ot_svg_put_attribute("x", r.x, m->f);
+    ot_svg_put_attribute("y", r.y, m->f);
+    ot_svg_put_attribute("width", r.w, m->f);
+    ot_svg_put_attribute("height", r.h, m->f);
     fputs("><title>", m->f);
-    put_text(b->name ? b->name : "", m->name_max, m->f);
+    ot_svg_put_text(b->name ? b->name : "", m->name_max, m->f);
     fprintf(m->f, "\n%s at %lld, time %lld to %lld", bytes_text(b->size, bytes, sizeof bytes),
             (long long)b->offset, (long long)b->lower, (long long)b->upper);
     if (b->kind > 0 && b->kind < KINDS) fprintf(m->f, ", %s", ot_pipe_name((ot_pipe)(b->kind - 1)));
@@ -381,24 +317,24 @@ static void put_box(const frame *m, uint32_t k)
 static void put_name(const frame *m, const ot_map_box *b)
 {
     area r = area_of(m, b);
-    size_t columns = b->name ? columns_of(b->name) : 0;
+    size_t columns = b->name ? ot_svg_columns(b->name) : 0;
     double need = (double)columns * CHAR + 6;
     bool across = r.w >= need && r.h >= LINE, upright = !across && r.h >= need && r.w >= LINE;
     double x = r.x + r.w / 2, y = r.y + r.h / 2;
 
     if (columns == 0 || columns > 200 || (!across && !upright)) return;
     fputs("<text class=\"n\"", m->f);
-    put_attribute("x", x, m->f);
-    put_attribute("y", y, m->f);
+    ot_svg_put_attribute("x", x, m->f);
+    ot_svg_put_attribute("y", y, m->f);
     if (upright) {
         fputs(" transform=\"rotate(-90 ", m->f);
-        put_number(x, m->f);
+        ot_svg_put_number(x, m->f);
         fputc(' ', m->f);
-        put_number(y, m->f);
+        ot_svg_put_number(y, m->f);
         fputs(")\"", m->f);
     }
     fputc('>', m->f);
-    put_text(b->name, 1000, m->f);
+    ot_svg_put_text(b->name, 1000, m->f);
     fputs("</text>\n", m->f);
 }
 
@@ -419,15 +355,15 @@ static void put_plain_boxes(const frame *m, const uint32_t *ids, uint32_t n)
             any = true;
             area r = area_of(m, b);
             fputc('M', m->f);
-            put_number(r.x, m->f);
+            ot_svg_put_number(r.x, m->f);
             fputc(' ', m->f);
-            put_number(r.y, m->f);
+            ot_svg_put_number(r.y, m->f);
             fputc('h', m->f);
-            put_number(r.w, m->f);
+            ot_svg_put_number(r.w, m->f);
             fputc('v', m->f);
-            put_number(r.h, m->f);
+            ot_svg_put_number(r.h, m->f);
             fputc('h', m->f);
-            put_number(-r.w, m->f);
+            ot_svg_put_number(-r.w, m->f);
             fputs("z", m->f);
         }
         if (any) fputs("\"/>\n", m->f);
@@ -479,8 +415,8 @@ static ot_status put_boxes(const frame *m, ot_arena *a)
     for (uint32_t k = 0; k < full; k++) put_name(m, &m->p->boxes[ids[k]]);
     if (drawn == n) return OT_OK;
     fputs("<text class=\"m e\"", m->f);
-    put_attribute("x", m->x + m->w, m->f);
-    put_attribute("y", m->y + m->h + 38, m->f);
+    ot_svg_put_attribute("x", m->x + m->w, m->f);
+    ot_svg_put_attribute("y", m->y + m->h + 38, m->f);
     fprintf(m->f, ">the %u smallest boxes are not drawn</text>\n", n - drawn);
     return OT_OK;
 }
@@ -498,11 +434,11 @@ static void put_legend(const frame *m)
         if (!used[k]) continue;
         const char *name = ot_pipe_name((ot_pipe)(k - 1));
         fprintf(m->f, "<rect class=\"b k%u\"", k);
-        put_attribute("x", x, m->f);
-        put_attribute("y", m->y - 20, m->f);
+        ot_svg_put_attribute("x", x, m->f);
+        ot_svg_put_attribute("y", m->y - 20, m->f);
         fputs(" width=\"22\" height=\"12\"/><text", m->f);
-        put_attribute("x", x + 28, m->f);
-        put_attribute("y", m->y - 10, m->f);
+        ot_svg_put_attribute("x", x + 28, m->f);
+        ot_svg_put_attribute("y", m->y - 10, m->f);
         fprintf(m->f, ">%s</text>\n", name);
         x += 28 + 7.0 * (double)strlen(name) + 22;
     }
@@ -514,13 +450,13 @@ static void put_heading(const frame *m)
     char height[64], bound[64], capacity[64];
 
     fputs("<text class=\"h2\"", m->f);
-    put_attribute("x", m->x, m->f);
-    put_attribute("y", m->y - ABOVE + 14, m->f);
+    ot_svg_put_attribute("x", m->x, m->f);
+    ot_svg_put_attribute("y", m->y - ABOVE + 14, m->f);
     fputc('>', m->f);
-    put_text(p->title ? p->title : "", 160, m->f);
+    ot_svg_put_text(p->title ? p->title : "", 160, m->f);
     fputs("</text><text class=\"m\"", m->f);
-    put_attribute("x", m->x, m->f);
-    put_attribute("y", m->y - ABOVE + 33, m->f);
+    ot_svg_put_attribute("x", m->x, m->f);
+    ot_svg_put_attribute("y", m->y - ABOVE + 33, m->f);
     fprintf(m->f, ">height %s, lower bound %s", bytes_text(p->height, height, sizeof height),
             bytes_text(p->lower_bound, bound, sizeof bound));
     if (p->capacity > 0)
@@ -536,10 +472,10 @@ static ot_status put_map(const frame *m)
     put_heading(m);
     put_legend(m);
     fputs("<rect class=\"plot\"", m->f);
-    put_attribute("x", m->x, m->f);
-    put_attribute("y", m->y, m->f);
-    put_attribute("width", m->w, m->f);
-    put_attribute("height", m->h, m->f);
+    ot_svg_put_attribute("x", m->x, m->f);
+    ot_svg_put_attribute("y", m->y, m->f);
+    ot_svg_put_attribute("width", m->w, m->f);
+    ot_svg_put_attribute("height", m->h, m->f);
     fputs("/>\n", m->f);
     put_offset_ticks(m);
     put_time_ticks(m);
@@ -567,18 +503,18 @@ static void open_document(const char *title, double w, double h, FILE *f)
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
           "role=\"img\" viewBox=\"0 0 ",
           f);
-    put_number(w, f);
+    ot_svg_put_number(w, f);
     fputc(' ', f);
-    put_number(h, f);
+    ot_svg_put_number(h, f);
     fputs("\">\n<title>", f);
-    put_text(title, 200, f);
+    ot_svg_put_text(title, 200, f);
     fprintf(f, "</title>\n<style>\n%s</style>\n", STYLE);
     put_patterns(f);
     fputs("<rect class=\"bg\" width=\"100%\" height=\"100%\"/>\n<text class=\"h1\"", f);
-    put_attribute("x", MARGIN, f);
-    put_attribute("y", MARGIN + 18, f);
+    ot_svg_put_attribute("x", MARGIN, f);
+    ot_svg_put_attribute("y", MARGIN + 18, f);
     fputc('>', f);
-    put_text(title, 120, f);
+    ot_svg_put_text(title, 120, f);
     fputs("</text>\n", f);
 }
 

@@ -176,6 +176,12 @@ ot_status tk_add(tk_parser *p, const ot_tk_stmt *s) OT_MUST_USE;
 /* A statement that begins with a word which may be a name elsewhere: barrier, arrive, wait,
  * fence. The word was read, s begins at it. *known false: no such word, nothing was read. */
 ot_status tk_parse_sync(tk_parser *p, const char *word, ot_tk_stmt *s, bool *known) OT_MUST_USE;
+/* tk_parse_alloc.c: after the word of the statement is seen, and before it is read. */
+ot_status tk_parse_alloc(tk_parser *p, bool workspace) OT_MUST_USE;
+ot_status tk_parse_alias(tk_parser *p) OT_MUST_USE;
+ot_status tk_parse_subview(tk_parser *p) OT_MUST_USE;
+/* The number of a warp; *warp: 1 + it. */
+ot_status tk_parse_warp(tk_parser *p, uint32_t *warp) OT_MUST_USE;
 /* tk_parse_decl.c: var, reducer, descriptor, pool, size, check, block; as tk_parse_sync. */
 ot_status tk_parse_declaration(tk_parser *p, const char *word, ot_tk_stmt *s,
                                bool *known) OT_MUST_USE;
