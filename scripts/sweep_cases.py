@@ -267,8 +267,8 @@ class Case:
         self.name, self.op, self.type = f'{what} {dtype}', what.split()[0], dtype
         self._what = build, getattr(T, dtype), opset
 
-    def model(self):
-        """x (float32) -> Relu -> Cast -> the operator -> Cast -> y (float32)."""
+    def bare(self):
+        """x (float32) -> Relu -> Cast -> the operator -> Cast -> y (float32), of a shape that is not stated."""
         build, dtype, opset = self._what
         net = Kit(dtype, opset)
         x = net.op('Relu', net.input('x', list(EXTENTS), T.FLOAT))
@@ -278,6 +278,10 @@ class Case:
         net.output('y', None, T.FLOAT)
         m = net.model(ir=11 if opset > 21 else None)
         if self.op.startswith(sweep_others.MS): m.opset_import.append(helper.make_opsetid(sweep_others.MS, 1))
+        return m
+
+    def model(self):
+        m = self.bare()
         try: m.graph.output[0].CopyFrom(onnx.shape_inference.infer_shapes(m).graph.output[0])
         except onnx.shape_inference.InferenceError: pass  # no model: skipped
         if not m.graph.output[0].type.tensor_type.HasField('shape'): state_shape(m)
