@@ -31,8 +31,8 @@ static ot_status plan_with(const ot_run *r, const ot_run_options *o, bool quick,
 {
     ot_diag own = {0};
     ot_run t = {.diag = &own, .options = *o, .source = r->source};
-    t.options.plan.detail = t.options.plan.try_slower = t.options.try_cures = false;
-    t.options.plan.one_lap = quick;
+    t.options.plan.detail = t.options.plan.search.try_slower = t.options.try_cures = false;
+    t.options.plan.search.one_lap = quick;
     t.options.dump_dir = NULL;
     t.options.log = NULL;
     t.options.progress = NULL;
@@ -167,7 +167,7 @@ ot_status ot_run_keep_untouched(ot_run *r)
 {
     if (!r->options.try_cures || r->model->graph->n_nodes > NODES_MOST) return OT_OK;
     r->asked = r->options;
-    r->options.plan.try_slower = r->options.plan.goal == OT_GOAL_MEMORY;
+    r->options.plan.search.try_slower = r->options.plan.goal == OT_GOAL_MEMORY;
     return ot_model_clone(r->model, &r->untouched);
 }
 

@@ -114,7 +114,7 @@ static double unpacked_seconds(const ot_candidates *x, const ot_graph *g)
 
 static void number_regions(const ot_candidates *x, ot_region *regions, uint32_t n)
 {
-    for (uint32_t k = 0; k < n; k++) regions[k].id = x->o.first_region + k;
+    for (uint32_t k = 0; k < n; k++) regions[k].id = x->o.search.first_region + k;
 }
 
 ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, ot_model **copy)
@@ -277,11 +277,11 @@ static ot_status make_in_reach(ot_candidates *x, const ot_plan_options *o, ot_pl
 {
     ot_plan_options less = *o;
     less.detail = false;
-    less.spare = o->near > 0 || o->force_form == OT_FORM_STREAM;
+    less.search.spare = o->search.near > 0 || o->force_form == OT_FORM_STREAM;
     OT_TRY(ot_candidates_make(x, &less, p));
-    const bool priced = o->byte_seconds > 0 && !o->force;
+    const bool priced = o->search.byte_seconds > 0 && !o->force;
     for (int k = 0; k < HALVINGS && priced && *p && (*p)->n_regions == 0; k++) {
-        less.byte_seconds /= 2;
+        less.search.byte_seconds /= 2;
         OT_TRY(ot_candidates_make(x, &less, p));
     }
     return OT_OK;
@@ -297,8 +297,8 @@ ot_status ot_candidates_try(ot_candidates *x, const ot_plan_options *o, int64_t 
     if (ot_dbg['P'])
         fprintf(stderr,
                 "> Candidate: level %lld, price %g, form %s: %u regions, %.2f MB, %.3f ms\n",
-                (long long)o->level, o->price, ot_form_name(o->force_form), p->n_regions,
-                (double)*bytes / 1048576.0, p->tiled.time_s * 1e3);
+                (long long)o->search.level, o->search.price, ot_form_name(o->force_form),
+                p->n_regions, (double)*bytes / 1048576.0, p->tiled.time_s * 1e3);
     return ot_candidates_add(x, p, *bytes);
 }
 

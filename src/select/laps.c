@@ -295,8 +295,9 @@ ot_status ot_laps_find(ot_laps *x, const ot_plan_options *o, ot_pick *out)
 {
     static const size_t n = sizeof SLOWDOWNS / sizeof *SLOWDOWNS;
     if (!ot_candidates_compete(o) || o->max_tensor) return run_groups(x, o, out);
-    while (o->one_lap && x->next + 1 < n && SLOWDOWNS[x->next + 1] <= o->max_slowdown) x->next++;
-    while (o->one_lap && x->next > 0 && is_skipped(x, SLOWDOWNS[x->next])) x->next--;
+    while (o->search.one_lap && x->next + 1 < n && SLOWDOWNS[x->next + 1] <= o->max_slowdown)
+        x->next++;
+    while (o->search.one_lap && x->next > 0 && is_skipped(x, SLOWDOWNS[x->next])) x->next--;
     for (; x->next < n && SLOWDOWNS[x->next] <= o->max_slowdown; x->next++)
         if (!is_skipped(x, SLOWDOWNS[x->next])) OT_TRY(lap(x, o, SLOWDOWNS[x->next]));
     *out = x->memory;

@@ -81,9 +81,9 @@ static ot_status try_kept(ot_candidates *x, left *l)
     for (size_t k = 0; k < n && x->starts_rich; k++) {
         ot_plan_options o = x->o;
         int64_t bytes;
-        o.byte_seconds = BYTE_SECONDS;
+        o.search.byte_seconds = BYTE_SECONDS;
         o.tie_break = false;
-        o.level = levels[k];
+        o.search.level = levels[k];
         o.force = k + 1 == n;
         OT_TRY(propose(x, l, &o, &bytes));
     }
@@ -103,8 +103,8 @@ static ot_status try_levels(ot_candidates *x, left *l, int64_t least, ot_plan_op
     for (size_t k = 0; k < sizeof TRIES / sizeof *TRIES && peak > 0; k++) {
         ot_plan_options o = x->o;
         int64_t bytes;
-        o.level = (int64_t)(TRIES[k].level * (double)peak);
-        o.price = TRIES[k].price * x->own->untiled.time_s / ((double)peak * x->g->n_order);
+        o.search.level = (int64_t)(TRIES[k].level * (double)peak);
+        o.search.price = TRIES[k].price * x->own->untiled.time_s / ((double)peak * x->g->n_order);
         OT_TRY(propose(x, l, &o, &bytes));
         /* no region: forms are nothing to it */
         if (bytes >= least || bytes == INT64_MAX || x->sets[x->n_sets - 1].n == 0) continue;
@@ -127,7 +127,7 @@ static ot_status try_waiting(ot_candidates *x, left *l)
     for (uint32_t k = 0; k < OT_WAITING && f.waiting[k] != OT_NONE && f.waiting[k] < x->g->n_nodes;
          k++) {
         int64_t bytes;
-        o.near = f.waiting[k] + 1;
+        o.search.near = f.waiting[k] + 1;
         if (ot_dbg['P'])
             fprintf(stderr, "> Near held value of: %s\n", x->g->nodes[f.waiting[k]].name);
         OT_TRY(propose(x, l, &o, &bytes));
@@ -147,7 +147,7 @@ static ot_status try_near(ot_candidates *x, left *l, const ot_id *nodes, uint32_
         if (id >= x->g->n_nodes || tried[id]) continue;
         ot_plan_options o = x->o;
         tried[id] = *any = true;
-        o.near = id + 1;
+        o.search.near = id + 1;
         if (ot_dbg['P']) fprintf(stderr, "> Near: %s\n", x->g->nodes[id].name);
         OT_TRY(propose(x, l, &o, &bytes));
     }
@@ -193,7 +193,7 @@ static ot_status try_forms(ot_candidates *x, left *l, const ot_plan_options *bes
                                     OT_FORM_PRESCAN};
     for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++)
         OT_TRY(try_form(x, l, best, FORMS[k]));
-    if (best->price == 0) return OT_OK;
+    if (best->search.price == 0) return OT_OK;
     /* of the goal's own plan, too: patterns hold what the price of bytes does not see */
     for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS && !ot_candidates_sequences(x); k++)
         OT_TRY(try_form(x, l, &x->o, FORMS[k]));
@@ -209,7 +209,7 @@ static ot_status try_streams(ot_candidates *x, left *l)
         ot_plan_options o = x->o;
         int64_t bytes;
         o.force_form = OT_FORM_STREAM;
-        o.stream_rows = ROWS[k];
+        o.search.stream_rows = ROWS[k];
         OT_TRY(propose(x, l, &o, &bytes));
     }
     return OT_OK;

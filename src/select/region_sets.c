@@ -500,7 +500,7 @@ ot_status ot_candidates_plan(ot_candidates *x, const ot_region_set *won, ot_plan
     if (is_whole(own, won)) {
         for (size_t k = x->n_plans; k-- > 0;)
             if (x->plans[k] == own) give_away(x, k);
-        for (uint32_t k = 0; k < won->n; k++) own->regions[k].id = x->o.first_region + k;
+        for (uint32_t k = 0; k < won->n; k++) own->regions[k].id = x->o.search.first_region + k;
         *out = own;
         return OT_OK;
     }

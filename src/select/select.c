@@ -221,7 +221,7 @@ static ot_status select_any(const ot_select_request *r, ot_selection *out)
         s = select_typed(&x, false, &p, &found);
     }
     if (s == OT_OK) s = take(&x, &p, out);
-    if (s == OT_OK && r->options->try_slower) s = ot_laps_slower(&x.laps, &out->slower);
+    if (s == OT_OK && r->options->search.try_slower) s = ot_laps_slower(&x.laps, &out->slower);
     if (s == OT_OK && p.v->model != r->model) s = ot_model_adopt(r->model, p.v->model);
     return s;
 }

@@ -121,18 +121,8 @@ typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
 /* the same under a memory budget that nothing faster keeps */
 #define OT_BUDGET_SLOWDOWN 1.0
 
-typedef struct ot_plan_options {
-    ot_goal goal;
-    int64_t memory_budget; /* bytes; 0 none */
-    bool best_effort;      /* where the budget cannot be kept, the least that is found does */
-    /* bytes that no tensor of the plan may exceed, whatever the goal; 0 none */
-    int64_t max_tensor;
-    double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
-    bool bit_exact;        /* no reductions in parts in standard ONNX (the target's bit_exact) */
-    bool force;            /* tile every legal region */
-    bool tie_break;        /* of plans that are about as fast, the leanest (tests turn it off) */
-    bool tie_glpk;         /* found by GLPK, where it is built in: for comparisons */
-    bool detail;           /* fill the plan's detail, for reports */
+/* What a search sets for itself, plan by plan; zeros where users' options alone count. */
+typedef struct ot_search_settings {
     bool spare;            /* keep what was built and not chosen */
     uint32_t first_region; /* number of the first region */
     /* goal memory: bytes that a node may be live among for nothing; with price. With
@@ -149,17 +139,32 @@ typedef struct ot_plan_options {
      * process has such values in two layouts and in pieces. Regions stay that do not lower the
      * peak. 0: nothing */
     double byte_seconds;
-    /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost. Stream, without
-     * `force`: regions that stream are looked for by themselves, where they lower the peak */
-    ot_form force_form;
-    /* of these, least rows of a step on the axis of the region's sink; 0: by cost */
+    /* of regions that stream, least rows of a step on the axis of the region's sink; 0: by cost */
     uint32_t stream_rows;
     /* the limit on time is searched alone: what tighter ones find does not compete. Quicker, and
      * never better */
     bool one_lap;
-    bool try_slower;  /* see ot_selection.slower */
+    bool try_slower; /* see ot_selection.slower */
+} ot_search_settings;
+
+typedef struct ot_plan_options {
+    ot_goal goal;
+    int64_t memory_budget; /* bytes; 0 none */
+    bool best_effort;      /* where the budget cannot be kept, the least that is found does */
+    /* bytes that no tensor of the plan may exceed, whatever the goal; 0 none */
+    int64_t max_tensor;
+    double max_slowdown; /* fraction, 0.10 = 10 % (goal memory) */
+    bool bit_exact;      /* no reductions in parts in standard ONNX (the target's bit_exact) */
+    bool force;          /* tile every legal region */
+    bool tie_break;      /* of plans that are about as fast, the leanest (tests turn it off) */
+    bool tie_glpk;       /* found by GLPK, where it is built in: for comparisons */
+    bool detail;         /* fill the plan's detail, for reports */
+    /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost. Stream, without
+     * `force`: regions that stream are looked for by themselves, where they lower the peak */
+    ot_form force_form;
     bool single_file; /* the model is written as one file, or to memory */
     bool no_streams;  /* no region streams: tiles with halos alone, for comparisons */
+    ot_search_settings search;
 } ot_plan_options;
 
 void ot_plan_free(ot_plan *p);

@@ -45,8 +45,9 @@ static const ot_region *region_of(const ot_plan *p, uint32_t first, uint32_t las
 static void build(rig *r, const char *text)
 {
     ot_sim_figures whole;
-    *r = (rig){.m = parse(text),
-               .o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 10, .near = 1, .spare = true}};
+    *r = (rig){
+        .m = parse(text),
+        .o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 10, .search.near = 1, .search.spare = true}};
     assert_int_equal(ot_infer_shapes(r->m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_assure(r->m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     assert_int_equal(ot_target_load("cpu-generic", 1, &r->diag, &r->target), OT_OK);
@@ -60,7 +61,7 @@ static void build(rig *r, const char *text)
     r->x.untiled = whole;
     r->x.base = ot_score_base_of(&whole, &whole);
     for (uint32_t half = 0; half < 2; half++) {
-        r->o.near = 1 + r->m->graph->order[3 * half];
+        r->o.search.near = 1 + r->m->graph->order[3 * half];
         assert_int_equal(ot_plan_graph(r->m->graph, &r->target, &r->o, &r->plans[half]), OT_OK);
         const ot_region *one = region_of(r->plans[half], 3 * half, 3 * half + 2);
         assert_non_null(one);

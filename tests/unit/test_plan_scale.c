@@ -74,8 +74,10 @@ static void steps_are_not_tiny(void **state)
     ot_diag d;
     ot_target t;
     ot_plan *p = NULL;
-    const ot_plan_options o = {
-        .goal = OT_GOAL_MEMORY, .max_slowdown = 9, .force_form = OT_FORM_STREAM, .stream_rows = 1};
+    const ot_plan_options o = {.goal = OT_GOAL_MEMORY,
+                               .max_slowdown = 9,
+                               .force_form = OT_FORM_STREAM,
+                               .search.stream_rows = 1};
     ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,64,8192]\n  "
                              "init %w : float32[64,64,3] = random 1\n"
                              "  init %s : float32[64,1] = random 2\n  %a = Conv(%x, %w) "
@@ -119,7 +121,8 @@ static void work_of_all_plans_has_a_limit(void **state)
     ot_diag d;
     ot_target t;
     ot_planner *x = NULL;
-    const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .byte_seconds = 5e-10};
+    const ot_plan_options o = {
+        .goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .search.byte_seconds = 5e-10};
     ot_model *m = read_nested_skips(&d);
     uint64_t first = 0, all;
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);

@@ -179,14 +179,15 @@ static void bytes_have_a_price(void **state)
         &d);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &plain), OT_OK);
-    o.level = plain->untiled.peak_bytes / 5;
-    o.price = 8 * plain->untiled.time_s / ((double)plain->untiled.peak_bytes * m->graph->n_nodes);
+    o.search.level = plain->untiled.peak_bytes / 5;
+    o.search.price = 8 * plain->untiled.time_s /
+                     ((double)plain->untiled.peak_bytes * m->graph->n_nodes);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &paid), OT_OK);
     assert_false(is_tiled(m->graph, plain, "g"));
     assert_true(is_tiled(m->graph, paid, "g"));
     assert_true(paid->tiled.time_s <= 1.1 * paid->untiled.time_s + 1e-9);
-    o.price = 0;
-    o.level = 0;
+    o.search.price = 0;
+    o.search.level = 0;
     assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &plain), OT_OK);
     if (check_plan_and_prices(m->graph, plain, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     assert_in_range(plain->tiled.growth_bytes, 1, plain->untiled.growth_bytes * 7 / 10);

@@ -96,7 +96,7 @@ static void equals_exhaustive(void **state)
         make(&x, a, &random);
         ot_plan_options o = {.goal = OT_GOAL_MEMORY,
                              .max_slowdown = 0.05 * (double)(next(&random) % 8),
-                             .first_region = 7};
+                             .search.first_region = 7};
         if (round % 3 == 0)
             o = (ot_plan_options){.goal = OT_GOAL_TIME,
                                   .memory_budget = 20 + (int64_t)(next(&random) % 80)};
@@ -105,7 +105,7 @@ static void equals_exhaustive(void **state)
         int64_t want_peak, peak;
         assert_int_equal(ot_recombine(&x.s, &o, &x.pool, out, &n), OT_OK);
         for (uint32_t k = 0; k < n; k++) {
-            assert_int_equal(out[k].id, o.first_region + k);
+            assert_int_equal(out[k].id, o.search.first_region + k);
             assert_true(k == 0 || out[k].first > out[k - 1].last);
             for (uint32_t j = 0; j < REGIONS; j++)
                 if (out[k].nodes == x.all[j].nodes) set |= 1u << j;

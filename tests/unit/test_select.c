@@ -198,7 +198,7 @@ static void a_slower_plan_is_asked_about_alone(void **state)
         load(&with, text, NULL);
         load(&without, text, NULL);
         with.o.goal = without.o.goal = OT_GOAL_MEMORY;
-        with.o.try_slower = true;
+        with.o.search.try_slower = true;
         assert_int_equal(choose(&with, NULL, NULL), OT_OK);
         assert_int_equal(choose(&without, NULL, NULL), OT_OK);
         assert_int_equal(growth(&with), growth(&without));

@@ -19,8 +19,8 @@ static ot_plan_options options_of(uint32_t rows)
     return (ot_plan_options){.goal = OT_GOAL_MEMORY,
                              .max_slowdown = 10,
                              .force_form = OT_FORM_STREAM,
-                             .stream_rows = rows,
-                             .spare = true};
+                             .search.stream_rows = rows,
+                             .search.spare = true};
 }
 
 static ot_planner *open_planner(ot_model *m, const ot_target *t)

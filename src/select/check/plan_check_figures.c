@@ -240,8 +240,8 @@ static ot_status check_intervals(const checker *c)
 {
     for (uint32_t k = 0; k < c->p->n_regions; k++) {
         const ot_region *r = &c->p->regions[k];
-        if (r->id != c->o->first_region + k)
-            return broken(c, r, "not its number in the plan", r->id, c->o->first_region + k);
+        if (r->id != c->o->search.first_region + k)
+            return broken(c, r, "not its number in the plan", r->id, c->o->search.first_region + k);
         if (r->first > r->last || r->last >= c->s.n)
             return broken(c, r, "no interval of the order", r->first, r->last);
         if (k > 0 && r->first <= r[-1].last)

@@ -167,7 +167,9 @@ bool ot_splits_fusion(const ot_seq *s, uint32_t first)
 /* Seconds for n nodes that run while so many bytes are live. */
 static double excess_price(const solver *v, int64_t live, uint32_t n)
 {
-    return v->o->price > 0 ? v->o->price * n * (double)ot_max(0, live - v->o->level) : 0;
+    return v->o->search.price > 0
+               ? v->o->search.price * n * (double)ot_max(0, live - v->o->search.level)
+               : 0;
 }
 
 /* Bytes that the node at p takes beside its operands when it runs whole: scratch of its kernel,
@@ -190,19 +192,19 @@ static double kept_penalty(const solver *v, uint32_t first, uint32_t end, bool t
 {
     const ot_seq *s = v->s;
     double bytes = 0;
-    for (uint32_t p = first; p <= end && v->o->byte_seconds > 0; p++) {
+    for (uint32_t p = first; p <= end && v->o->search.byte_seconds > 0; p++) {
         const ot_node *n = &s->g->nodes[s->node[p]];
         const bool cut = tiled && v->w->state[p] == OT_ST_IN;
-        const int64_t beside = cut || v->o->level == 0 ? 0 : beside_bytes(v, p);
-        if (beside >= v->o->level) bytes += (double)beside;
+        const int64_t beside = cut || v->o->search.level == 0 ? 0 : beside_bytes(v, p);
+        if (beside >= v->o->search.level) bytes += (double)beside;
         for (uint32_t k = 0; k < n->n_out; k++) {
             const ot_id id = n->out[k];
             const bool inside = id != OT_NONE && cut && !ot_walk_escapes(v->w, id);
-            if (id != OT_NONE && !inside && !s->fused[p] && s->held[id] >= v->o->level)
+            if (id != OT_NONE && !inside && !s->fused[p] && s->held[id] >= v->o->search.level)
                 bytes += (double)s->held[id];
         }
     }
-    return bytes * v->o->byte_seconds;
+    return bytes * v->o->search.byte_seconds;
 }
 
 static double choice_penalty(const solver *v, const ot_choice *c)
@@ -217,8 +219,8 @@ static double choice_penalty(const solver *v, const ot_choice *c)
 /* Within reach of the node that the options name. */
 static bool is_near(const ot_seq *s, const ot_plan_options *o, uint32_t p)
 {
-    if (o->near == 0) return true;
-    const uint32_t at = s->pos[o->near - 1];
+    if (o->search.near == 0) return true;
+    const uint32_t at = s->pos[o->search.near - 1];
     return p + NEAR >= at && p <= at + NEAR;
 }
 
@@ -226,7 +228,7 @@ static bool is_near(const ot_seq *s, const ot_plan_options *o, uint32_t p)
  * whatever the plan as a whole makes of it. */
 static bool note_near(solver *v, const ot_choice *c)
 {
-    const uint32_t at = v->s->pos[v->o->near - 1];
+    const uint32_t at = v->s->pos[v->o->search.near - 1];
     if (c->first > at || c->end < at || c->first + NEAR < at || c->end > at + NEAR) return true;
     for (uint32_t k = 0; k < v->n_near; k++) {
         if (v->near[k].first != c->first || v->near[k].end != c->end) continue;
@@ -264,7 +266,7 @@ static ot_status take_choice(solver *v, const ot_choice *c, double kept, uint32_
     if (!v->o->force && !lean && v->o->memory_budget == 0 && c->time >= untiled) return OT_OK;
     if (!v->o->force && lean && v->time_limit > 0 && c->time > untiled + v->time_limit)
         return OT_OK;
-    if (v->o->near > 0 && !note_near(v, c)) return ot_fail_nomem(s->g->model->diag);
+    if (v->o->search.near > 0 && !note_near(v, c)) return ot_fail_nomem(s->g->model->diag);
     done = relax(v, c->first, c->end + 1, c, kept + choice_penalty(v, c), missed);
     return done ? OT_OK : ot_fail_nomem(s->g->model->diag);
 }
@@ -438,7 +440,7 @@ static uint32_t leanest_state(const solver *v, double limit)
 static uint32_t final_state(const solver *v)
 {
     const front *f = &v->f[v->s->n];
-    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force && v->o->price == 0;
+    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force && v->o->search.price == 0;
     uint32_t best = OT_NONE;
     int64_t least = INT64_MAX;
     for (uint32_t k = 0; k < f->n; k++)
@@ -542,7 +544,8 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     ot_diag *diag = s->g->model->diag;
     solver v = {.s = s, .w = w, .tr = tr, .t = t, .o = o, .limit = limit ? limit : &none};
     memset(out, 0, sizeof *out);
-    const bool any_plan = !o->force && o->byte_seconds <= 0 && o->near == 0 && o->max_tensor == 0;
+    const bool any_plan = !o->force && o->search.byte_seconds <= 0 && o->search.near == 0 &&
+                          o->max_tensor == 0;
     v.cache = any_plan && v.limit->n_large == 0 ? cache : NULL;
     v.f = OT_NEW_N(s->arena, front, s->n + 1u);
     v.tileable = OT_NEW_N(s->arena, bool, s->n + 1u);
@@ -585,7 +588,7 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
                        ot_format_excess(least, o->memory_budget, excess, sizeof excess));
     }
     OT_TRY(read_path(&v, final, out));
-    if (o->near == 0) return read_rest(&v, final, out);
+    if (o->search.near == 0) return read_rest(&v, final, out);
     out->rest = v.near;
     out->n_rest = v.n_near;
     return OT_OK;

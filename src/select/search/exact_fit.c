@@ -247,8 +247,9 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
 static bool spills(const fitting *x)
 {
     const ot_plan_options *o = x->o;
-    const bool for_time = o->goal == OT_GOAL_TIME && o->memory_budget == 0 && o->price == 0 &&
-                          o->max_tensor == 0 && o->force_form == OT_FORM_NONE && !o->force;
+    const bool for_time = o->goal == OT_GOAL_TIME && o->memory_budget == 0 &&
+                          o->search.price == 0 && o->max_tensor == 0 &&
+                          o->force_form == OT_FORM_NONE && !o->force;
     return for_time && !ot_target_hard_limit(x->t) && x->best->working_set > ot_target_room(x->t);
 }
 
@@ -423,7 +424,7 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
         ot_region coarse = *out;
         OT_TRY(try_coarser(&x, &c, &coarse));
     }
-    if (x.found && o->byte_seconds > 0 && !ot_target_hard_limit(t)) OT_TRY(even_out(&x, &c));
+    if (x.found && o->search.byte_seconds > 0 && !ot_target_hard_limit(t)) OT_TRY(even_out(&x, &c));
     if (x.found && spills(&x)) OT_TRY(try_in_cache(&x, &c));
     bool fitted = x.found || (!ot_target_hard_limit(t) && !o->max_tensor);
     if (!fitted && ot_target_hard_limit(t)) OT_TRY(try_leaner(&x, &c));

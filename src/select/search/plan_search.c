@@ -87,7 +87,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_LOSES, -r.benefit}));
             continue;
         }
-        r.id = o->first_region + p->n_regions;
+        r.id = o->search.first_region + p->n_regions;
         p->regions[p->n_regions++] = r;
         if (!OT_PUSH(s->arena, built->all, built->n, built->cap, r))
             return ot_fail_nomem(s->g->model->diag);
@@ -204,8 +204,8 @@ static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p
 static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
                               const ot_limit *limit, ot_plan *p)
 {
-    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force || o->price > 0 ||
-        o->byte_seconds > 0)
+    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force || o->search.price > 0 ||
+        o->search.byte_seconds > 0)
         return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
     const bool held = o->goal == OT_GOAL_MEMORY && t->runtime->node_bytes > 0,
@@ -226,7 +226,7 @@ static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_PEAK, 0}));
             continue;
         }
-        r.id = o->first_region + kept;
+        r.id = o->search.first_region + kept;
         p->regions[kept++] = r;
     }
     p->n_regions = kept;
@@ -276,7 +276,7 @@ static ot_status plan_once(ot_planner *x, const ot_plan_options *o, ot_limit *li
     if (x->tr) {
         OT_TRY(ot_dp_solve(s, &x->w, x->tr, x->t, o, limit, &x->cuts[o->goal], path));
         /* it knows no prices */
-        if (o->tie_break && limit->n_large == 0 && o->price == 0)
+        if (o->tie_break && limit->n_large == 0 && o->search.price == 0)
             OT_TRY(ot_tie_break(s, x->t, o, path));
         if (ot_dbg['D']) dump_steps(s, path);
     }
@@ -300,8 +300,9 @@ static bool is_better(const ot_plan_options *o, const ot_plan *a, const ot_plan 
 static ot_status plan_without_banned(ot_planner *x, const ot_plan_options *o, ot_limit *limit,
                                      ot_plan *p, ot_region_pool *built, ot_interval_path *path)
 {
-    const bool plain = !o->force && o->memory_budget == 0 && o->price == 0 &&
-                       o->byte_seconds <= 0 && o->near == 0 && o->force_form == OT_FORM_NONE;
+    const bool plain = !o->force && o->memory_budget == 0 && o->search.price == 0 &&
+                       o->search.byte_seconds <= 0 && o->search.near == 0 &&
+                       o->force_form == OT_FORM_NONE;
     ot_plan best = {0};
     for (int round = 0;; round++) {
         const uint32_t banned = limit->n_banned;
@@ -461,7 +462,7 @@ ot_status ot_planner_fill(ot_planner *x, ot_plan *p)
     ot_limit limit;
     int64_t least = 0;
     OT_TRY(ot_limit_find(s, o->max_tensor, &limit));
-    const uint32_t attempts = o->memory_budget == 0 && o->price == 0 ? 1 : LIMIT_ATTEMPTS;
+    const uint32_t attempts = o->memory_budget == 0 && o->search.price == 0 ? 1 : LIMIT_ATTEMPTS;
     for (uint32_t attempt = 0; attempt < attempts; attempt++) {
         ot_diag *diag = g->model->diag, aside = {0};
         ot_interval_path path;
@@ -472,17 +473,18 @@ ot_status ot_planner_fill(ot_planner *x, ot_plan *p)
             st = plan_within(x, &before, &limit, p, &built, &path);
         }
         if (st == OT_OK && attempt == 0 && tr) st = add_streams(x, o, &limit, p, &built);
-        bool last = o->price == 0 || attempt + 1 == attempts;
+        bool last = o->search.price == 0 || attempt + 1 == attempts;
         if (st == OT_OK && limit.n_large == 0 && last && (attempt > 0 || !is_allowed(s, o, p))) {
             if (attempt == 0) st = build_rest(s, w, t, o, &path, p, &built);
             if (st == OT_OK) st = recombine(s, t, o, &built, p);
-        } else if (st == OT_OK && o->spare && attempt == 0) /* for sets of regions that compete */
+        } else if (st == OT_OK && o->search.spare &&
+                   attempt == 0) /* for sets of regions that compete */
             st = build_rest(s, w, t, o, &path, p, &built);
         g->model->diag = diag;
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
         bool in_budget = o->memory_budget == 0 || p->tiled.peak_bytes <= o->memory_budget;
         if (limit.n_large > 0 ? in_budget : is_allowed(s, o, p)) {
-            if (o->spare) OT_TRY(keep_spare(s, &built, p));
+            if (o->search.spare) OT_TRY(keep_spare(s, &built, p));
             return finish(s, w, tr, t, o, p);
         }
         if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
@@ -522,7 +524,7 @@ static ot_status take_in(ot_planner *x, const ot_plan_parts *of, ot_plan *p)
     if (!p->refused || !p->regions) return ot_fail_nomem(x->g->model->diag);
     for (uint32_t k = 0; k < of->n; k++) {
         p->regions[k] = of->regions[k];
-        p->regions[k].id = x->o.first_region + k;
+        p->regions[k].id = x->o.search.first_region + k;
     }
     p->n_regions = of->n;
     OT_TRY(list_barriers(s, p));

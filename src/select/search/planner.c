@@ -102,10 +102,10 @@ ot_status ot_planner_streams(ot_planner *x, const ot_plan_options *o, ot_arena *
     const ot_stream_cache *known = NULL;
     if (o->no_streams) return OT_OK;
     for (size_t k = 0; k < x->n_streams; k++)
-        if (x->streams[k].rows == o->stream_rows && x->streams[k].asked == asked)
+        if (x->streams[k].rows == o->search.stream_rows && x->streams[k].asked == asked)
             known = &x->streams[k];
     if (!known) {
-        ot_stream_cache made = {.rows = o->stream_rows, .asked = asked};
+        ot_stream_cache made = {.rows = o->search.stream_rows, .asked = asked};
         ot_arena *scratch = x->s.arena;
         x->s.arena = x->arena;
         const ot_status s = ot_stream_regions(&x->s, &x->w, x->t, o, x->arena, &x->steps_seen,

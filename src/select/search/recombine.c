@@ -155,6 +155,6 @@ ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_regio
         out[*n - 1 - k] = out[k];
         out[k] = last;
     }
-    for (uint32_t k = 0; k < *n; k++) out[k].id = o->first_region + k;
+    for (uint32_t k = 0; k < *n; k++) out[k].id = o->search.first_region + k;
     return OT_OK;
 }

@@ -215,7 +215,7 @@ static ot_status try_interval(finder *x, ot_choice *c, tried *out)
     for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && x->work < WORK_MAX; k++) {
         const uint32_t before = x->pool->n;
         tried of;
-        if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent) continue;
+        if (ROWS[k] < x->o->search.stream_rows || ROWS[k] * STEPS_MIN > extent) continue;
         if (!has_line_buffers(x->t) && is_tiny(largest, extent, ROWS[k])) continue;
         c->tile[0] = ROWS[k];
         OT_TRY(ot_watch_look(x->s->g->model->diag));
@@ -223,7 +223,7 @@ static ot_status try_interval(finder *x, ot_choice *c, tried *out)
         if (out->bytes == 0) out->bytes = of.bytes;
         out->legal |= of.legal;
         out->in_reach |= of.in_reach;
-        if (of.legal && x->o->stream_rows > 0) return OT_OK;
+        if (of.legal && x->o->search.stream_rows > 0) return OT_OK;
         /* more rows take more, and keep no more */
         if (of.bytes > 0 && x->pool->n == before) return OT_OK;
     }
