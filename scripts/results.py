@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The tables of docs/results.md. Each section lies as JSON in docs/results: where and with which version it was measured,
-and its tables. The document has a pair of marks for each, `<!-- results: SECTION -->` and `<!-- /results -->`.
+"""The tables of docs/results.md, and README's. Each section lies as JSON in docs/results: where and with which version it was
+measured, and its tables. The document has a pair of marks for each, `<!-- results: SECTION -->` and `<!-- /results -->`; what of the
+tables it shows is in results_view.py. README's rows are some of theirs, so that the two cannot differ.
 
-  results.py [--only SECTION]...                            write the tables of the document anew, from the JSON
-  results.py --check                                        only say whether the document has the tables of the JSON: exit 1 if not
+  results.py [--only SECTION]...                            write the tables of the documents anew, from the JSON
+  results.py --check                                        only say whether the documents have the tables of the JSON: exit 1 if not
   results.py --list                                         sections, and which script measures each
   results.py --measure SECTION --machine TEXT -- ARGS...    run that section's script with ARGS, keep its tables as JSON, write the document
 
@@ -18,8 +19,10 @@ import re
 import subprocess
 import sys
 
+import results_view
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOCUMENT = f'{ROOT}/docs/results.md'
+DOCUMENT, README = f'{ROOT}/docs/results.md', f'{ROOT}/README.md'
 MEASURED_BY = {  # section: words of the command, and whether it prints Markdown
     'real-models': (['scripts/real_models.py'], True),
     'engine': (['scripts/perf_table.py'], True),
@@ -35,6 +38,8 @@ MEASURED_BY = {  # section: words of the command, and whether it prints Markdown
     'static-dynamic': (['scripts/dynamic_truth.py'], False),
     'ranges': (['scripts/bounds_truth.py'], False),
     'process-memory': (['scripts/memory_table.py'], True),
+    'networks': (['scripts/memory_truth.py'], False),
+    'latent-decoders': (['scripts/latent_decoders.py'], False),
     'openvino-memory': (['scripts/memory_truth_openvino.py'], False),
     'device-memory': (['scripts/device_suite.py'], False),
     'busy': (['scripts/busy_bench.py'], False),
@@ -68,25 +73,32 @@ def parse(text):
 def table_lines(t):
     if t['title']:
         yield from (f'### {t["title"]}', '')
+    for line in t['after']:
+        yield from (line, '')
     yield '| ' + ' | '.join(t['columns']) + ' |'
     yield '|' + ''.join('--:|' if a == 'r' else '---|' for a in t['align'])
     for row in t['rows']:
         yield '| ' + ' | '.join(row) + ' |'
-    for line in t['after']:
-        yield from ('', line)
+
+
+def stored(section):
+    with open(f'{ROOT}/docs/results/{section}.json', encoding='utf-8') as f:
+        return json.load(f)
 
 
 def render(section):
     """What stands between the marks of a section."""
-    with open(f'{ROOT}/docs/results/{section}.json', encoding='utf-8') as f:
-        data = json.load(f)
-    parts = [f'*{data["machine"]}; onnx-tile {data["version"]}; `{data["by"]}`.*']
-    parts += ['\n'.join(table_lines(t)) for t in data['tables']]
+    if section == 'readme':
+        return '\n'.join(table_lines(*results_view.readme(lambda name: stored(name)['tables'])))
+    data = stored(section)
+    tables = results_view.VIEWS.get(section, list)(data['tables'])
+    parts = [f'*{data["machine"]}; onnx-tile {data["version"].partition(", before:")[0]}; `{data["by"]}`.*']
+    parts += ['\n'.join(table_lines(t)) for t in tables]
     return '\n\n'.join(parts)
 
 
-def document_with(page, only):
-    """The page with the tables of its sections. ValueError where a section has no JSON."""
+def page_with(page, only):
+    """The page with the tables of its sections."""
     def put(m):
         return f'{m[1]}\n{render(m[2])}\n{m[4]}' if not only or m[2] in only else m[0]
     return re.sub(r'(<!-- results: ([\w-]+) -->)\n(.*?)(<!-- /results -->)', put, page, flags=re.S)
@@ -131,19 +143,23 @@ def main():
             p.error('--measure needs --machine')
         measure(a.measure, a.machine, more)
         a.only = [a.measure]
-    with open(DOCUMENT, encoding='utf-8') as f:
-        page = f.read()
-    marked = re.findall(r'<!-- results: ([\w-]+) -->', page)
-    stored = {os.path.basename(f)[:-5] for f in glob.glob(f'{ROOT}/docs/results/*.json')}
-    wrong = sorted({*marked} ^ stored) + sorted(stored - {*MEASURED_BY})
+    pages = {}
+    for path in (DOCUMENT, README):
+        with open(path, encoding='utf-8') as f:
+            pages[path] = f.read()
+    marked = re.findall(r'<!-- results: ([\w-]+) -->', pages[DOCUMENT])
+    kept = {os.path.basename(f)[:-5] for f in glob.glob(f'{ROOT}/docs/results/*.json')}
+    wrong = sorted({*marked} ^ kept) + sorted(kept - {*MEASURED_BY}) + ['readme'] * (pages[README].count('<!-- results: readme -->') != 1)
     if wrong or len(marked) != len({*marked}):
         sys.exit(f'sections that the document, docs/results and this script do not have alike: {" ".join(wrong) or "one twice"}')
-    new = document_with(page, a.only)
+    new = {path: page_with(page, a.only) for path, page in pages.items()}
     if a.check:
-        print(f'{len(marked)} sections: {"as stored" if new == page else "docs/results.md has other tables: run scripts/results.py"}')
-        return 0 if new == page else 1
-    with open(DOCUMENT, 'w', encoding='utf-8') as f:
-        f.write(new)
+        other = [os.path.relpath(path, ROOT) for path in pages if new[path] != pages[path]]
+        print(f'{len(marked)} sections: ' + (f'{" and ".join(other)}: other tables: run scripts/results.py' if other else 'as stored'))
+        return 1 if other else 0
+    for path, page in new.items():
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(page)
     return 0
 
 

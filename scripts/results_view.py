@@ -1,0 +1,141 @@
+"""What docs/results.md and README show of the tables in docs/results: fewer columns and rows than are stored, means first.
+
+VIEWS has a function for each section that is not shown as it is stored: tables to tables. README_ROWS names the rows of README.
+"""
+import re
+import statistics
+
+README_ROWS = (('networks', 'fsrcnn_x2_540p', 'FSRCNN x2, 960 x 540'), ('real', 'waifu2x_upconv7', 'waifu2x, 526 x 526'),
+               ('networks', 'vit_4096_tokens', 'ViT, 4096 tokens, 2 layers'), ('real', 'taef2_decoder@1024', 'TAEF2 decoder, 1024 x 1024'),
+               ('networks', 'mobilenet_v2_1024', 'MobileNetV2, 1024 x 1024'), ('networks', 'unet16_1024', 'U-Net, 1024 x 1024'))
+
+
+def table(columns, rows, align='', title='', after=()):
+    """align: one of l and r a column; by default all but the first are numbers."""
+    return {'title': title, 'columns': columns, 'align': align or 'l' + 'r' * (len(columns) - 1), 'rows': rows, 'after': list(after)}
+
+
+def kept(t, columns, rows=None):
+    """The table with some of its columns, by number, and its first rows."""
+    return {**t, 'columns': [t['columns'][k] for k in columns], 'align': ''.join(t['align'][k] for k in columns),
+            'rows': [[r[k] for k in columns] for r in t['rows'][:rows]]}
+
+
+def number(cell):
+    return float(cell.replace(',', '').lstrip('x'))
+
+
+def errors(pairs):
+    """Of (predicted, measured), as text: "median 2%, largest 24%"."""
+    off = [abs(number(p) - number(m)) / number(m) for p, m in pairs if p]
+    return f'median {statistics.median(off):.0%}, largest {max(off):.0%}'
+
+
+def means(t):
+    """The memory and the time of "geometric means: memory x0.19, time x0.96"."""
+    return re.search(r'memory (x\d+\.\d+), time (x\d+\.\d+)', t['after'][0]).groups()
+
+
+def real_models(tables):
+    """One row a model. ONNX Runtime's memory is in section process-memory."""
+    ort, openvino, engine = tables
+    rows = [[o[0], o[4], v[1], v[4], e[1], e[4]] for o, v, e in zip(ort['rows'], openvino['rows'], engine['rows'])]
+    rows.append(['geometric mean', means(ort)[1], *means(openvino), *means(engine)])
+    apart = [f'{r[0]} {r[5].removeprefix("equal ")}' for r in ort['rows'] if 'within' in r[5]]
+    told = f'Outputs equal; in ONNX Runtime {", ".join(apart)}.' if apart else 'Outputs equal.'
+    return [table(['model', 'ONNX Runtime: time', 'OpenVINO: MB', 'time', 'engine: MB', 'time'], rows, after=[told])]
+
+
+def engine(tables):
+    time, memory = tables
+    rows = [r[:5] + m[1:5] for r, m in zip(time['rows'], memory['rows'])]
+    names = ['ONNX Runtime', 'OpenVINO', 'engine', 'tiled']
+    columns = ['network', 'ms: ' + names[0], *names[1:], 'MB: ' + names[0], *names[1:]]
+    return [table(columns, rows, after=time['after'])]
+
+
+def out_of_memory(tables):
+    rows = [[r[0], ' '.join(filter(None, r[1:3])), f'{number(r[3]) / 1e6:.0f} -> {number(r[4]) / 1e6:.0f}', r[5]] for r in tables[0]['rows']]
+    return [table(['thread', 'model, options', 'MB', 'ratio'], rows, 'llrr')]
+
+
+def process_memory(tables):
+    t = tables[0]
+    rows = [[r[0], f'{r[2]} -> {r[4]}', r[5], r[6]] for r in t['rows']]
+    return [table(['model', 'whole process, MB', 'ratio', 'growth'], rows, after=t['after'])]
+
+
+def openvino_memory(tables):
+    rows = tables[0]['rows']
+    told = 'Predictions are off, untiled: {}; tiled: {}.'.format(errors([r[1:3] for r in rows]), errors([r[3:5] for r in rows]))
+    tiled = [[r[0], f'{r[2]} -> {r[4]}', f'x{number(r[4]) / number(r[2]):.2f}'] for r in rows if r[4]]
+    return [table(['model', 'growth, MB', 'ratio'], tiled, after=[told])]
+
+
+def streaming(tables):
+    rows = [[[*(c.replace(', MACs x1.000', '') for c in r[:4]), r[4].partition('time ')[2]] for r in t['rows']] for t in tables]
+    return [{**t, 'columns': t['columns'][:4] + ['time, to that of tiles'], 'rows': r} for t, r in zip(tables, rows)]
+
+
+def static_dynamic(tables):
+    """Of several sizes the least and the most."""
+    one, many = tables
+    rows = [[*r[:2], ' to '.join(dict.fromkeys(f(r[2].split(', '), key=number) for f in (min, max)))] for r in many['rows']]
+    return [one, {**many, 'columns': [*many['columns'][:2], many['columns'][2] + ': least to most'], 'rows': rows}]
+
+
+def ranges(tables):
+    rows = [[*r[:2], *(re.search(r'x[\d.]+', c)[0] for c in r[2:])] for r in tables[0]['rows']]
+    return [table(['model', 'range', 'untiled: largest measured / bound', 'tiled'], rows)]
+
+
+def operator(tables):
+    rows = [[r[0], r[2], r[4]] for r in tables[0]['rows']]
+    return [table(['model', 'growth', 'time'], rows, after=[' '.join(tables[0]['after'])])]
+
+
+def tool_time(tables):
+    """The times of now, without those of the version before."""
+    now = [[c.split(' -> ')[-1] for c in r] for r in tables[0]['rows']]
+    return [kept({**tables[0], 'rows': now, 'after': []}, [0, 1, 3, 5], 8)]
+
+
+def packing(tables):
+    return [{**t, 'rows': [[c.replace('the same: ', '') for c in r] for r in t['rows']]} for t in tables]
+
+
+def vgg(tables):
+    rows = [[r[0], ' '.join(filter(None, r[1:3])), *r[4:7]] for r in tables[0]['rows']]
+    return [table(['target', 'fast memory, options', *tables[0]['columns'][4:7]], rows, 'lllll')]
+
+
+VIEWS = {
+    'real-models': real_models,
+    'engine': engine,
+    'out-of-memory': out_of_memory,
+    'process-memory': process_memory,
+    'openvino-memory': openvino_memory,
+    'streaming': streaming,
+    'tool-time': tool_time,
+    'packing': packing,
+    'operators': lambda tables: [kept(tables[0], [0, 1, 2, 3], 12)],
+    'operator': operator,
+    'static-dynamic': static_dynamic,
+    'ranges': ranges,
+    'busy': lambda tables: [kept(tables[0], [0, 3, 4])],
+    'published-vgg-apart': vgg,
+    'published-mobilenet': lambda tables: [kept(tables[0], [0, 2, 3, 4])],
+}
+
+
+def readme(stored):
+    """README's table. stored: the tables of a section by its name."""
+    process = {r[0]: r for r in stored('process-memory')[0]['rows']}
+    times = {r[0]: r[4] for r in stored('real-models')[0]['rows']}
+    networks = {r[0]: r for r in stored('networks')[0]['rows']}
+    rows = []
+    for kind, name, title in README_ROWS:
+        of = networks[name][1:4] + networks[name][5:] if kind == 'networks' else \
+            [process[name][2], process[name][4], process[name][5], times[name]]
+        rows.append([title, f'{of[0]} -> {of[1]}', of[2], of[3]])
+    return [table(['model', 'whole process, MB', '', 'time'], rows)]
