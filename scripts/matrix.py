@@ -7,7 +7,7 @@
 A cell compares the tiled model with the untiled one in the same runtime, each run in a process of its own with limits of time and memory:
 
   equal     same shapes and types, values within a part of the range of the output
-  refused   it says that it cannot, or takes too long; its words are a note
+  refused   it says that it cannot, or takes too long; its words are in matrix.json
   crashed   the process died
   wrong     other shapes or other values, without a word
   -         the runtime does not take the untiled model, or does not compute with it what ONNX Runtime does

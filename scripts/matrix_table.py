@@ -1,4 +1,4 @@
-"""The matrix as text: cells, words of runtimes as notes, the page between its markers, the JSON twin."""
+"""The matrix as text: cells, the page between its markers, the JSON twin, which has the words of runtimes."""
 import json
 import re
 
@@ -30,24 +30,7 @@ def shorten(words):
     return text if len(text) <= WORDS_MAX else text[:WORDS_MAX - 3].rstrip() + '...'
 
 
-class Notes:
-    """Words with numbers, in the order in which they come; words that differ in names and figures of a network are one."""
-
-    def __init__(self):
-        self.numbers, self.texts = {}, []
-
-    def of(self, words):
-        key = ' '.join(re.findall(r'[a-zA-Z]{3,}', re.sub(r'tile/[\w/.]+|\[.*|\(.*|[\w/.]*\d[\w/.]*', ' ', words))[:5]) or words
-        if key not in self.numbers:
-            self.texts.append(words)
-            self.numbers[key] = len(self.texts)
-        return self.numbers[key]
-
-    def lines(self):
-        return [f'{n}. {words}' for n, words in enumerate(self.texts, 1)]
-
-
-def sum_cell(results, notes):
+def sum_cell(results):
     """One cell for several networks: how many are equal, and what became of the others; empty where none was run."""
     if not results:
         return ''
@@ -62,17 +45,15 @@ def sum_cell(results, notes):
         some = counts.get(verdict, [])
         if not some:
             continue
-        marks = sorted({notes.of(r['words']) for r in some if r['words']})
         text = f'{verdict} {len(some)}' if len(counts) > 1 or len(some) > 1 else verdict
-        text = f'**{text}**' if verdict in ('wrong', 'crashed') else text
-        parts.append(text + (f' ({", ".join(map(str, marks))})' if marks else ''))
+        parts.append(f'**{text}**' if verdict in ('wrong', 'crashed') else text.removeprefix('equal '))
     return ', '.join(parts)
 
 
-def table(rows, runtimes, titles, results, notes, head):
+def table(rows, runtimes, titles, results, head):
     lines = ['| ' + ' | '.join([head] + [titles[r] for r in runtimes]) + ' |', '|' + '---|' * (len(runtimes) + 1)]
     for row in rows:
-        cells = [sum_cell([x for x in results if x['row'] == row and x['runtime'] == r], notes) for r in runtimes]
+        cells = [sum_cell([x for x in results if x['row'] == row and x['runtime'] == r]) for r in runtimes]
         lines.append('| ' + ' | '.join([row] + cells) + ' |')
     return lines
 
@@ -80,6 +61,19 @@ def table(rows, runtimes, titles, results, notes, head):
 def equal_alone(row, results):
     """Whether every runtime that can run the row's untiled model gives equal results of the tiled one."""
     return all(x['verdict'] in ('equal', '-') for x in results if x['row'] == row)
+
+
+def exceptions(rows, runtimes, titles, results):
+    """A line a model: the runtimes that do otherwise than give equal results, by what they do."""
+    lines = ['| model | |', '|---|---|']
+    for row in rows:
+        by = {}
+        for r in runtimes:
+            for x in results:
+                if (x['row'], x['runtime']) == (row, r) and x['verdict'] not in ('equal', '-'):
+                    by.setdefault(x['verdict'], []).append(titles[r].rpartition(' ')[0])
+        lines.append(f'| {row} | ' + '; '.join((f'**{v}**' if v != 'refused' else v) + ': ' + ', '.join(names) for v, names in by.items()) + ' |')
+    return lines
 
 
 def ordered(items):
@@ -95,17 +89,17 @@ def page(result):
         results = [x for x in result['results'] if x['table'] == key]
         if not results:
             continue
-        notes, rows = Notes(), ordered(x['row'] for x in results)
+        rows = ordered(x['row'] for x in results)
         plain = [row for row in rows if key == 'models' and equal_alone(row, results)]
         if plain:
-            intro = f'{intro.rstrip(":")}. Equal wherever the untiled model runs: {", ".join(plain)}. The others:'
-        lines += ['', intro, ''] + table([row for row in rows if row not in plain], runtimes, titles, results, notes, head)
-        if notes.numbers:
-            lines += ['', 'What they say:', ''] + notes.lines()
+            intro = f'{intro.rstrip(":")}. Equal wherever the untiled model runs: {", ".join(plain)}. The others, where they are not:'
+        lines += ['', intro, '']
+        lines += exceptions([r for r in rows if r not in plain], runtimes, titles, results) if key == 'models' else \
+            table(rows, runtimes, titles, results, head)
     if result.get('bugs'):
         lines += ['', 'Bugs of runtimes that the forms must keep clear of (`tests/runtimes/`), in these versions:', '',
-                  '| reproducer | what is shown | now |', '|---|---|---|']
-        lines += [f'| {b["file"]} | {b["what"]} | {b["now"]} |' for b in result['bugs']]
+                  '| reproducer | what it shows |', '|---|---|']
+        lines += [f'| {b["file"]} | {b["what"]}{"" if b["now"].startswith("shown") else " (" + b["now"] + ")"} |' for b in result['bugs']]
     return lines
 
 
