@@ -15,7 +15,7 @@
       <!-- doc-test: skip WHY -->   cannot be run here: a GPU, a registry, minutes
 
 * Files and folders of the repository that a document or a comment names exist; so do options of commands, targets of make, links,
-  headings that links lead to, members of JSON that docs/json.md lists, all that commands print among them, and fields of runtimes; docs/architecture.md has every module.
+  headings that links lead to, members of JSON that docs/json.md lists, all that commands print among them; docs/architecture.md has every module.
 
 Prints how many blocks ran, were compared, were skipped. Exit 1 when something is not true.
 """
@@ -384,16 +384,6 @@ def check_json(repo, tool, root):
             counts['members'] += 1
 
 
-def check_fields(repo):
-    """Fields of struct ot_runtime that the tables of docs/runtimes.md name."""
-    words = set(re.findall(r'\w+', repo.read('src/machine/runtime/runtime.h')))
-    for row in re.findall(r'^\| [a-z ]+ \| (`[^|]*) \| [^|]*\|$', repo.read('docs/runtimes.md'), re.M):
-        for name in re.findall(r'`([a-z0-9_]+)`', row):
-            counts['members'] += 1
-            if name not in words:
-                problem('docs/runtimes.md', f'names the field {name}, which no runtime has')
-
-
 def check_modules(repo):
     """Folders of src/ that scripts/arrows.py lists are in the table of docs/architecture.md, by themselves or as FOLDER/*."""
     listed = re.search(r'^MODULES = """(.*?)"""', repo.read('scripts/arrows.py'), re.M | re.S)[1].split()
@@ -430,7 +420,6 @@ def main():
         check_members(repo)
         if 'docs/runtimes.md' in repo.files:  # not in a document of a test
             check_json(repo, tool, root)
-            check_fields(repo)
             check_modules(repo)
     for text in problems:
         print(text)
