@@ -53,14 +53,15 @@ def run_tests(python, tests, environment):
 
 
 def rows(results):
-    """Markdown: releases that follow one another and say the same in one row."""
+    """Markdown: releases that follow one another and say the same in one row, the first and the last of them."""
     groups = []
     for version, text in results:
         if groups and groups[-1][1] == text:
             groups[-1][0].append(version)
         else:
             groups.append(([version], text))
-    return "\n".join(["| ONNX Runtime | |", "|---|---|"] + [f"| {', '.join(v)} | {text} |" for v, text in groups])
+    named = [(v[0] if len(v) == 1 else f"{v[0]} to {v[-1]}, {len(v)} releases", text) for v, text in groups]
+    return "\n".join(["| ONNX Runtime | |", "|---|---|"] + [f"| {v} | {text} |" for v, text in named])
 
 
 def main():
