@@ -1,7 +1,7 @@
 /* Verifier, rules of order: streams, barriers, fences, parallel loops; and of the settings of
  * operations.
  *
- * A message ends with the rule's name in brackets; docs/kernels/language.md has a table of them,
+ * A message ends with the rule's name in brackets; docs/kernels/rules.md has all of them,
  * with a kernel that breaks each.
  */
 #include "tk_internal.h"
