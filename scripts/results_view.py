@@ -43,7 +43,7 @@ def real_models(tables):
     rows.append(['geometric mean', means(ort)[1], *means(openvino), *means(engine)])
     apart = [f'{r[0]} {r[5].removeprefix("equal ")}' for r in ort['rows'] if 'within' in r[5]]
     told = f'Outputs equal; in ONNX Runtime {", ".join(apart)}.' if apart else 'Outputs equal.'
-    return [table(['model', 'ONNX Runtime: time', 'OpenVINO: MB', 'time', 'engine: MB', 'time'], rows, after=[told])]
+    return [table(['model', 'ONNX Runtime: time', 'OpenVINO: MiB', 'time', 'engine: MiB', 'time'], rows, after=[told])]
 
 
 def engine(tables):
@@ -55,21 +55,21 @@ def engine(tables):
 
 
 def out_of_memory(tables):
-    rows = [[r[0], ' '.join(filter(None, r[1:3])), f'{number(r[3]) / 1e6:.0f} -> {number(r[4]) / 1e6:.0f}', r[5]] for r in tables[0]['rows']]
-    return [table(['thread', 'model, options', 'MB', 'ratio'], rows, 'llrr')]
+    rows = [[r[0], ' '.join(filter(None, r[1:3])), f'{number(r[3]) / 2**20:.0f} -> {number(r[4]) / 2**20:.0f}', r[5]] for r in tables[0]['rows']]
+    return [table(['thread', 'model, options', 'MiB', 'ratio'], rows, 'llrr')]
 
 
 def process_memory(tables):
     t = tables[0]
     rows = [[r[0], f'{r[2]} -> {r[4]}', r[5], r[6]] for r in t['rows']]
-    return [table(['model', 'whole process, MB', 'ratio', 'growth'], rows, after=t['after'])]
+    return [table(['model', 'whole process, MiB', 'ratio', 'growth'], rows, after=t['after'])]
 
 
 def openvino_memory(tables):
     rows = tables[0]['rows']
     told = 'Predictions are off, untiled: {}; tiled: {}.'.format(errors([r[1:3] for r in rows]), errors([r[3:5] for r in rows]))
     tiled = [[r[0], f'{r[2]} -> {r[4]}', f'x{number(r[4]) / number(r[2]):.2f}'] for r in rows if r[4]]
-    return [table(['model', 'growth, MB', 'ratio'], tiled, after=[told])]
+    return [table(['model', 'growth, MiB', 'ratio'], tiled, after=[told])]
 
 
 def streaming(tables):
@@ -109,7 +109,13 @@ def vgg(tables):
     return [table(['target', 'fast memory, options', *tables[0]['columns'][4:7]], rows, 'lllll')]
 
 
+def networks(tables):
+    rows = [[r[0], f'{r[1]} -> {r[2]}', *r[3:]] for r in tables[0]['rows']]
+    return [table(['network', 'whole process, MiB', 'ratio', 'growth', 'time'], rows, after=tables[0]['after'])]
+
+
 VIEWS = {
+    'networks': networks,
     'real-models': real_models,
     'engine': engine,
     'out-of-memory': out_of_memory,
@@ -138,4 +144,10 @@ def readme(stored):
         of = networks[name][1:4] + networks[name][5:] if kind == 'networks' else \
             [process[name][2], process[name][4], process[name][5], times[name]]
         rows.append([title, f'{of[0]} -> {of[1]}', of[2], of[3]])
-    return [table(['model', 'whole process, MB', '', 'time'], rows)]
+    return [table(['model', 'whole process, MiB', '', 'time'], rows)]
+
+
+def headline(stored):
+    """What README says first: of its first row."""
+    _, untiled, tiled, *_ = next(r for r in stored('networks')[0]['rows'] if r[0] == README_ROWS[0][1])
+    return f'{tiled} MiB in place of {untiled},'
