@@ -42,7 +42,6 @@ MEASURED_BY = {  # section: words of the command, and whether it prints Markdown
     'latent-decoders': (['scripts/latent_decoders.py'], False),
     'openvino-memory': (['scripts/memory_truth_openvino.py'], False),
     'device-memory': (['scripts/device_suite.py'], False),
-    'busy': (['scripts/busy_bench.py'], False),
     'tool-time': (['scripts/tool_time.py'], True),
 }
 
