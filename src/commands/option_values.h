@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-/* Dump letters in pass order; see docs/architecture.md. */
+/* Dump letters in pass order; see docs/onnx-tile.1. */
 #define DUMP_LETTERS "ICSARWDGTLMPX"
 #define COUNT_MAX    4096
 
