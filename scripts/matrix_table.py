@@ -97,9 +97,8 @@ def page(result):
         lines += exceptions([r for r in rows if r not in plain], runtimes, titles, results) if key == 'models' else \
             table(rows, runtimes, titles, results, head)
     if result.get('bugs'):
-        lines += ['', 'Bugs of runtimes that the forms must keep clear of (`tests/runtimes/`), in these versions:', '',
-                  '| reproducer | what it shows |', '|---|---|']
-        lines += [f'| {b["file"]} | {b["what"]}{"" if b["now"].startswith("shown") else " (" + b["now"] + ")"} |' for b in result['bugs']]
+        lines += ['', 'Bugs of runtimes that the forms must keep clear of, by reproducers of `tests/runtimes`, in these versions:', '']
+        lines += [f'* `{b["file"]}`: {b["what"]}{"" if b["now"].startswith("shown") else " (" + b["now"] + ")"}' for b in result['bugs']]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The reference evaluator of onnx: BatchNormalization before opset 14 computes with the statistics of its input, too."""
+"""onnx reference: BatchNormalization before opset 14 computes with the statistics of its input, too."""
 import numpy as np
 from onnx import TensorProto as T, helper as h
 from onnx.reference import ReferenceEvaluator

@@ -1,4 +1,4 @@
-"""The reference evaluator of onnx: a Loop without a condition input runs no step; the standard says that it runs all of them."""
+"""onnx reference: a Loop without a condition input runs no step; the standard says that it runs all of them."""
 import numpy as np
 from onnx import TensorProto as T, helper as h
 from onnx.reference import ReferenceEvaluator

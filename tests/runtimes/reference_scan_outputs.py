@@ -1,4 +1,4 @@
-"""The reference evaluator of onnx: scan outputs of a Loop are concatenated along their first axis where the standard stacks them."""
+"""onnx reference: scan outputs of a Loop are concatenated along their first axis where the standard stacks them."""
 import numpy as np
 from onnx import TensorProto as T, helper as h
 from onnx.reference import ReferenceEvaluator

@@ -1,4 +1,4 @@
-"""The reference evaluator of onnx: a MaxPool with pads on top that differ from those at the bottom exchanges them with the sides."""
+"""onnx reference: a MaxPool with pads on top that differ from those at the bottom exchanges them with the sides."""
 import numpy as np
 from onnx import TensorProto as T, helper as h
 from onnx.reference import ReferenceEvaluator
