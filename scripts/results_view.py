@@ -117,6 +117,7 @@ def networks(tables):
 
 
 VIEWS = {
+    'device-memory': lambda tables: [kept(tables[0], [0, 1, 2, 3])],
     'latent-decoders': lambda tables: [kept(tables[0], [0, 1, 2, 3])],
     'networks': networks,
     'real-models': real_models,
