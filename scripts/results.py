@@ -88,7 +88,7 @@ def stored(section):
 def render(section):
     """What stands between the marks of a section."""
     if section == 'readme':
-        return '\n'.join(table_lines(*results_view.readme(lambda name: stored(name)['tables'])))
+        return '\n'.join(table_lines(*results_view.readme(lambda name: stored(name)['tables']))) + '\n'  # marks go in packages
     data = stored(section)
     tables = results_view.VIEWS.get(section, list)(data['tables'])
     parts = [f'*{data["machine"]}; onnx-tile {data["version"].partition(", before:")[0]}; `{data["by"]}`.*']
