@@ -1,4 +1,4 @@
-/* Private to engine/device/: a program as a device runs it.
+/* Private to engine/gpu/: a program as a device runs it.
  *
  *   dv_schedule (top graph) --- dv_unit --- dv_schedule (body of a While: one, for all iterations)
  *      |                      |

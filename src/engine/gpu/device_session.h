@@ -2,7 +2,7 @@
  * kernel for each group of nodes.
  *
  *   program  --device_values.c-->  what lies where, what is a window of what
- *            --device_units.c-->   units: kernels (engine/devicegen), nodes that run on the host,
+ *            --device_units.c-->   units: shaders (engine/gpu/shaders), nodes that run on the host,
  *                                  loops over tiles
  *            --device_layout.c-->  layouts of constants and work-items that suit the device
  *            --device_plan.c-->    lifetimes --packer--> places in the arena

@@ -2,7 +2,7 @@
  *
  *   Reshape, Identity...     another shape of the same memory, where that has no holes
  *   Slice, Split, Expand     a window of the operand
- *   a group of nodes         kernels of engine/devicegen; where the group has none, its nodes one
+ *   a group of nodes         shaders of engine/gpu/shaders; where the group has none, its nodes one
  *                            by one
  *   the rest                 the host: operands are made dense and downloaded, results uploaded
  */

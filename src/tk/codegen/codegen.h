@@ -11,7 +11,7 @@
  * A work-group runs the whole kernel: the memories of the plan lie in one local arena of the
  * group, as far as it goes, and else in the group's part of one global arena. Where the kernel
  * is one parallel loop of which the iterations share nothing, its iterations are spread over the
- * groups. Nothing is shared with the interpreter (kernelrun/) but the language.
+ * groups. Nothing is shared with the interpreter (tk/interpreter) but the language.
  */
 #ifndef OT_TK_CODEGEN_CODEGEN_H
 #define OT_TK_CODEGEN_CODEGEN_H

@@ -1,4 +1,4 @@
-/* Stage tk/device/: device programs of kernels (kernelgen/), built and run on OpenCL devices
+/* Stage tk/device/: device programs of kernels (tk/codegen), built and run on OpenCL devices
  * (device/).
  *
  *   program + inputs --> build, buffers, launch --> what the kernel wrote
