@@ -56,6 +56,15 @@ typedef struct ot_dft {
 /* Inputs (checked), attributes, dims of the output. */
 ot_status ot_dft_open(ot_call *c, ot_dft *d, int64_t *dims) OT_MUST_USE;
 
+/* ref_product_linear.c: RotaryEmbedding. */
+typedef struct ot_rotary {
+    int64_t batch, heads, length, size, half; /* half: pairs turned in each head */
+    bool flat, interleaved;
+} ot_rotary;
+
+/* Dims and attributes (checked); inputs 0 to 2 are there. */
+ot_status ot_rotary_open(ot_call *c, ot_rotary *r) OT_MUST_USE;
+
 /* ---- kernels, by file ---- */
 
 ot_status ot_ref_matmul(ot_call *c); /* ref_product_matmul.c: MatMul, FusedMatMul */

@@ -13,12 +13,7 @@
 
 /* ---- RotaryEmbedding ---- */
 
-typedef struct rotary {
-    int64_t batch, heads, length, size, half; /* half: pairs turned in each head */
-    bool flat, interleaved;
-} rotary;
-
-static ot_status rotary_open(ot_call *c, rotary *r)
+ot_status ot_rotary_open(ot_call *c, ot_rotary *r)
 {
     const ot_nd *x = c->in[0], *cosines = c->in[1];
     r->flat = x->rank == 3;
@@ -49,11 +44,11 @@ static ot_status rotary_open(ot_call *c, rotary *r)
 
 ot_status ot_ref_rotary_embedding(ot_call *c)
 {
-    rotary r = {0};
+    ot_rotary r = {0};
     OT_TRY(ot_call_need(c, 3));
     for (uint32_t k = 0; k < 4; k++)
         OT_TRY(ot_num_type(c, k, k == 3 ? OT_NUM_BIT(OT_I64) : OT_NUM_FLOATS));
-    OT_TRY(rotary_open(c, &r));
+    OT_TRY(ot_rotary_open(c, &r));
     const ot_nd *x = c->in[0], *ids = ot_num_in(c, 3);
     double *y = ot_num_doubles(c, x);
     if (!y) return OT_E_NOMEM;

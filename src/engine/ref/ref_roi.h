@@ -1,4 +1,5 @@
-/* RoiAlign: where the samples of a bin lie. One rule for the reference and the fast kernel. */
+/* RoiAlign: where the samples of a bin lie; MaxRoiPool: which elements a bin has. One rule for the
+ * reference and the fast kernel. */
 #ifndef OT_ENGINE_REF_REF_ROI_H
 #define OT_ENGINE_REF_REF_ROI_H
 
@@ -41,6 +42,27 @@ static inline ot_roi_sample ot_roi_sample_at(const ot_roi_bins *b, int64_t h, in
     return (ot_roi_sample){.inside = true,
                            .index = {y0 * w + x0, y0 * w + x1, y1 * w + x0, y1 * w + x1},
                            .weight = {(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx}};
+}
+
+/* A region of MaxRoiPool. */
+typedef struct ot_roi_area {
+    int64_t image;
+    float edge[4]; /* left, top, right, bottom: whole numbers */
+} ot_roi_area;
+
+/* Inputs (checked) and attributes of a MaxRoiPool: dims of its output, areas[regions] in scratch.
+ */
+ot_status ot_max_roi_open(ot_call *c, int64_t dims[4], ot_roi_area **areas) OT_MUST_USE;
+
+/* Elements [*lo, *hi) of an axis of `len` in bin k of `bins` over [start, end]. The size of a bin
+ * is a float32, as in other implementations: where bins meet at whole numbers, rounding decides. */
+static inline void ot_roi_range(float start, float end, int64_t bins, int64_t k, int64_t len,
+                                int64_t *lo, int64_t *hi)
+{
+    float size = fmaxf(end - start + 1, 1) / (float)bins;
+    float first = floorf((float)k * size) + start, last = ceilf((float)(k + 1) * size) + start;
+    *lo = !(first > 0) ? 0 : first < (float)len ? (int64_t)first : len;
+    *hi = !(last > 0) ? 0 : last < (float)len ? (int64_t)last : len;
 }
 
 #endif

@@ -2,7 +2,7 @@
  *
  *   a place x along an axis:   . . o  x   o . .    one tap (nearest), two (linear), four (cubic)
  *
- * One rule for the reference and the fast kernels of GridSample and DeformConv.
+ * One rule for the reference and the fast kernels of GridSample, AffineGrid and DeformConv.
  */
 #ifndef OT_ENGINE_REF_REF_SAMPLE_H
 #define OT_ENGINE_REF_REF_SAMPLE_H
@@ -134,6 +134,17 @@ static inline void ot_deform_locate(const ot_deform *d, const ot_sampler *s, int
     int64_t column = p % w->out[1] * w->stride[1] - w->lo[1] + k % w->kernel[1] * w->dilation[1];
     ot_sample_locate(s, 0, (double)row + dy, &places[0]);
     ot_sample_locate(s, 1, (double)column + dx, &places[1]);
+}
+
+/* Inputs of an AffineGrid (checked): spatial axes and dims of its output. */
+ot_status ot_affine_open(ot_call *c, uint32_t *axes, int64_t *dims) OT_MUST_USE;
+
+/* The coordinate of element i of an axis. */
+static inline double ot_affine_step(int64_t i, int64_t len, bool align_corners)
+{
+    /* one element: as ONNX Runtime */
+    if (align_corners) return len > 1 ? -1 + 2.0 * (double)i / (double)(len - 1) : 1;
+    return (2.0 * (double)i + 1) / (double)len - 1;
 }
 
 #endif

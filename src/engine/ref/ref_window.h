@@ -33,6 +33,11 @@ ot_status ot_window_read(ot_call *c, const ot_nd *x, const int64_t *weights,
                          ot_window *w) OT_MUST_USE;
 /* Output sizes of a convolution; pads of SAME_*. */
 ot_status ot_window_conv_out(ot_call *c, ot_window *w) OT_MUST_USE;
+/* The window and the dims of the output of a pool, a Col2Im (whose image is w->in). */
+ot_status ot_window_pool(ot_call *c, ot_window *w, int64_t *dims) OT_MUST_USE;
+ot_status ot_window_col2im(ot_call *c, ot_window *w, int64_t *dims) OT_MUST_USE;
+/* MaxUnpool: dims of what the pool read, and of the output (larger, when input 2 asks for it). */
+ot_status ot_window_unpool(ot_call *c, int64_t *from, int64_t *dims) OT_MUST_USE;
 /* Memory for the taps of any position. NULL like ot_num_scratch. */
 ot_tap *ot_window_taps_new(ot_call *c, const ot_window *w) OT_MUST_USE;
 /* Taps of the window at `pos` [n], in the order of the kernel; returns how many. */

@@ -43,15 +43,21 @@ static ot_status pool_out(ot_call *c, ot_window *w, uint32_t k, bool ceil_mode)
     return OT_OK;
 }
 
-static ot_status pool_open(ot_call *c, pool *p)
+ot_status ot_window_pool(ot_call *c, ot_window *w, int64_t *dims)
 {
     const ot_nd *x = c->in[0];
-    OT_TRY(ot_window_read(c, x, NULL, &p->w));
-    for (uint32_t k = 0; k < p->w.n; k++)
-        OT_TRY(pool_out(c, &p->w, k, ot_attr_int(c->node, "ceil_mode", 0) != 0));
-    p->dims[0] = x->dims[0];
-    p->dims[1] = x->dims[1];
-    memcpy(p->dims + 2, p->w.out, p->w.n * sizeof *p->dims);
+    OT_TRY(ot_window_read(c, x, NULL, w));
+    for (uint32_t k = 0; k < w->n; k++)
+        OT_TRY(pool_out(c, w, k, ot_attr_int(c->node, "ceil_mode", 0) != 0));
+    dims[0] = x->dims[0];
+    dims[1] = x->dims[1];
+    memcpy(dims + 2, w->out, w->n * sizeof *dims);
+    return OT_OK;
+}
+
+static ot_status pool_open(ot_call *c, pool *p)
+{
+    OT_TRY(ot_window_pool(c, &p->w, p->dims));
     if (!ot_product(p->w.in, p->w.n, &p->in_n) || !ot_product(p->w.out, p->w.n, &p->out_n) ||
         !ot_mul_i64(p->dims[0], p->dims[1], &p->planes))
         return ot_call_fail(c, "the spatial size overflows");

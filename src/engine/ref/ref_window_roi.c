@@ -111,22 +111,11 @@ ot_status ot_ref_roi_align(ot_call *c)
 
 /* ---- MaxRoiPool: rois [R, 5], each the image and the corners ---- */
 
-/* Elements [*lo, *hi) of an axis of `len` in bin k of `bins` over [start, end]. */
-static void bin_range(double start, double end, int64_t bins_n, int64_t k, int64_t len, int64_t *lo,
-                      int64_t *hi)
-{
-    double size = fmax(end - start + 1, 1) / (double)bins_n;
-    double first = floor((double)k * size) + start, last = ceil(((double)k + 1) * size) + start;
-    *lo = !(first > 0) ? 0 : first < (double)len ? (int64_t)first : len;
-    *hi = !(last > 0) ? 0 : last < (double)len ? (int64_t)last : len;
-}
-
-ot_status ot_ref_max_roi_pool(ot_call *c)
+ot_status ot_max_roi_open(ot_call *c, int64_t dims[4], ot_roi_area **areas)
 {
     size_t n_shape = 0;
     const int64_t *shape = ot_attr_ints(c->node, "pooled_shape", &n_shape);
     float scale = ot_attr_float(c->node, "spatial_scale", 1);
-    int64_t n;
     OT_TRY(ot_call_need(c, 2));
     OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
     OT_TRY(ot_num_type(c, 1, OT_NUM_FLOATS));
@@ -137,24 +126,36 @@ ot_status ot_ref_max_roi_pool(ot_call *c)
         return ot_call_fail(c, "pooled_shape must have two positive values");
     if (rois->dims[1] != 5)
         return ot_call_fail(c, "rois have %lld columns, must have 5", (long long)rois->dims[1]);
-    int64_t h = x->dims[2], w = x->dims[3],
-            dims[4] = {rois->dims[0], x->dims[1], shape[0], shape[1]};
+    memcpy(dims, (int64_t[]){rois->dims[0], x->dims[1], shape[0], shape[1]}, 4 * sizeof *dims);
+    if (!(*areas = ot_num_scratch(c, dims[0], sizeof **areas))) return OT_E_NOMEM;
+    for (int64_t r = 0; r < dims[0]; r++) {
+        double image = ot_nd_double(rois, r * 5);
+        if (!(image >= 0 && image < (double)x->dims[0]))
+            return ot_call_fail(c, "image number %g is out of range", image);
+        (*areas)[r].image = (int64_t)image;
+        for (int k = 0; k < 4; k++)
+            (*areas)[r].edge[k] = roundf((float)ot_nd_double(rois, r * 5 + 1 + k) * scale);
+    }
+    return OT_OK;
+}
+
+ot_status ot_ref_max_roi_pool(ot_call *c)
+{
+    int64_t n, dims[4];
+    ot_roi_area *areas;
+    OT_TRY(ot_max_roi_open(c, dims, &areas));
+    const ot_nd *x = c->in[0];
+    int64_t h = x->dims[2], w = x->dims[3];
     double *v = ot_num_doubles(c, x),
            *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) {
-        int64_t column = i % shape[1], row = i / shape[1] % shape[0],
-                ch = i / shape[1] / shape[0] % dims[1], r = i / shape[1] / shape[0] / dims[1];
-        double image = ot_nd_double(rois, r * 5), edge[4];
-        int64_t y0, y1, x0, x1;
-        if (!(image >= 0 && image < (double)x->dims[0]))
-            return ot_call_fail(c, "image number %g is out of range", image);
-        for (int k = 0; k < 4; k++)
-            edge[k] = (double)roundf((float)ot_nd_double(rois, r * 5 + 1 + k) *
-                                     scale); /* left, top, right, bottom */
-        bin_range(edge[1], edge[3], shape[0], row, h, &y0, &y1);
-        bin_range(edge[0], edge[2], shape[1], column, w, &x0, &x1);
-        const double *plane = v + ((int64_t)image * dims[1] + ch) * h * w;
+        int64_t column = i % dims[3], row = i / dims[3] % dims[2], ch = i / dims[3] / dims[2], y0,
+                y1, x0, x1;
+        const ot_roi_area *r = &areas[ch / dims[1]];
+        ot_roi_range(r->edge[1], r->edge[3], dims[2], row, h, &y0, &y1);
+        ot_roi_range(r->edge[0], r->edge[2], dims[3], column, w, &x0, &x1);
+        const double *plane = v + (r->image * dims[1] + ch % dims[1]) * h * w;
         bool first = true;
         for (int64_t a = y0; a < y1; a++)
             for (int64_t b = x0; b < x1; b++, first = false)

@@ -104,32 +104,34 @@ ot_status ot_ref_grid_sample(ot_call *c)
 
 /* ---- AffineGrid: theta [N, n, n + 1], size [N, C, D1 ... Dn] -> grid [N, D1 ... Dn, n] ---- */
 
-static double grid_step(int64_t i, int64_t len, bool align_corners)
+ot_status ot_affine_open(ot_call *c, uint32_t *axes, int64_t *dims)
 {
-    /* one element: as ONNX Runtime */
-    if (align_corners) return len > 1 ? -1 + 2.0 * (double)i / (double)(len - 1) : 1;
-    return (2.0 * (double)i + 1) / (double)len - 1;
+    int64_t n;
+    OT_TRY(ot_call_need(c, 2));
+    OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
+    OT_TRY(ot_num_type(c, 1, OT_NUM_BIT(OT_I64)));
+    OT_TRY(ot_num_rank(c, 1, 1));
+    const ot_nd *size = c->in[1];
+    if (size->dims[0] != 4 && size->dims[0] != 5)
+        return ot_call_fail(c, "size has %lld values, must have 4 or 5", (long long)size->dims[0]);
+    *axes = (uint32_t)size->dims[0] - 2;
+    dims[0] = ot_nd_int(size, 0);
+    for (uint32_t a = 0; a < *axes; a++) dims[1 + a] = ot_nd_int(size, 2 + a);
+    dims[*axes + 1] = *axes;
+    if (!ot_product(dims, *axes + 2, &n)) return ot_call_fail(c, "size is out of range");
+    int64_t want[3] = {dims[0], *axes, *axes + 1};
+    return ot_num_dims(c, 0, 3, want);
 }
 
 ot_status ot_ref_affine_grid(ot_call *c)
 {
     int64_t dims[OT_RANK_MAX], pos[OT_RANK_MAX] = {0}, n, points;
+    uint32_t axes;
     bool align = ot_attr_int(c->node, "align_corners", 0) != 0;
-    OT_TRY(ot_call_need(c, 2));
-    OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
-    OT_TRY(ot_num_type(c, 1, OT_NUM_BIT(OT_I64)));
-    OT_TRY(ot_num_rank(c, 1, 1));
-    const ot_nd *theta = c->in[0], *size = c->in[1];
-    if (size->dims[0] != 4 && size->dims[0] != 5)
-        return ot_call_fail(c, "size has %lld values, must have 4 or 5", (long long)size->dims[0]);
-    uint32_t axes = (uint32_t)size->dims[0] - 2;
-    dims[0] = ot_nd_int(size, 0);
-    for (uint32_t a = 0; a < axes; a++) dims[1 + a] = ot_nd_int(size, 2 + a);
-    dims[axes + 1] = axes;
+    OT_TRY(ot_affine_open(c, &axes, dims));
+    const ot_nd *theta = c->in[0];
     if (!ot_product(dims, axes + 2, &n) || !ot_product(dims + 1, axes, &points))
         return ot_call_fail(c, "size is out of range");
-    int64_t want[3] = {dims[0], axes, axes + 1};
-    OT_TRY(ot_num_dims(c, 0, 3, want));
     double *y = ot_num_scratch(c, n, sizeof *y);
     if (!y) return OT_E_NOMEM;
     for (int64_t p = 0; n > 0 && p < dims[0] * points;
@@ -139,7 +141,7 @@ ot_status ot_ref_affine_grid(ot_call *c)
             double sum = ot_nd_double(theta, at + axes);
             for (uint32_t a = 0; a < axes; a++) /* theta names the last axis first */
                 sum += ot_nd_double(theta, at + a) *
-                       grid_step(pos[axes - 1 - a], dims[axes - a], align);
+                       ot_affine_step(pos[axes - 1 - a], dims[axes - a], align);
             y[p * axes + row] = sum;
         }
     }

@@ -140,9 +140,9 @@ static ot_status shape_input(ot_call *c, uint32_t k, uint32_t *n, int64_t *out)
     return OT_OK;
 }
 
-static ot_status col2im_window(ot_call *c, ot_window *w)
+static ot_status read_col2im(ot_call *c, ot_window *w)
 {
-    uint32_t n_block;
+    uint32_t n_block = 0;
     int64_t pads[2 * OT_RANK_MAX];
     *w = (ot_window){0};
     OT_TRY(shape_input(c, 1, &w->n, w->in));
@@ -156,17 +156,13 @@ static ot_status col2im_window(ot_call *c, ot_window *w)
     return ot_window_conv_out(c, w);
 }
 
-ot_status ot_ref_col2im(ot_call *c)
+ot_status ot_window_col2im(ot_call *c, ot_window *w, int64_t *dims)
 {
-    ot_window w = {0};
-    int64_t block, positions, image, dims[OT_RANK_MAX], pos[OT_RANK_MAX] = {0}, n;
-    OT_TRY(ot_call_need(c, 3));
-    OT_TRY(ot_num_type(c, 0, OT_NUM_ALL));
+    int64_t block, positions;
     OT_TRY(ot_num_rank(c, 0, 3));
-    OT_TRY(col2im_window(c, &w));
+    OT_TRY(read_col2im(c, w));
     const ot_nd *x = c->in[0];
-    if (!ot_product(w.kernel, w.n, &block) || !ot_product(w.out, w.n, &positions) ||
-        !ot_product(w.in, w.n, &image))
+    if (!ot_product(w->kernel, w->n, &block) || !ot_product(w->out, w->n, &positions))
         return ot_call_fail(c, "the size overflows");
     if (x->dims[1] % block != 0 || x->dims[2] != positions)
         return ot_call_fail(
@@ -174,7 +170,21 @@ ot_status ot_ref_col2im(ot_call *c)
             (long long)x->dims[1], (long long)x->dims[2], (long long)block, (long long)positions);
     dims[0] = x->dims[0];
     dims[1] = x->dims[1] / block;
-    memcpy(dims + 2, w.in, w.n * sizeof *dims);
+    memcpy(dims + 2, w->in, w->n * sizeof *dims);
+    return OT_OK;
+}
+
+ot_status ot_ref_col2im(ot_call *c)
+{
+    ot_window w = {0};
+    int64_t block, positions, image, dims[OT_RANK_MAX], pos[OT_RANK_MAX] = {0}, n;
+    OT_TRY(ot_call_need(c, 3));
+    OT_TRY(ot_num_type(c, 0, OT_NUM_ALL));
+    OT_TRY(ot_window_col2im(c, &w, dims));
+    const ot_nd *x = c->in[0];
+    if (!ot_product(w.kernel, w.n, &block) || !ot_product(w.out, w.n, &positions) ||
+        !ot_product(w.in, w.n, &image))
+        return ot_call_fail(c, "the size overflows");
     double *v = ot_num_doubles(c, x),
            *y = v ? ot_num_scratch(c, ot_product(dims, w.n + 2, &n) ? n : -1, sizeof *y) : NULL;
     ot_tap *taps = y ? ot_window_taps_new(c, &w) : NULL;
@@ -190,8 +200,7 @@ ot_status ot_ref_col2im(ot_call *c)
 
 /* ---- MaxUnpool ---- */
 
-/* The size that the pool came from, and the output's (larger, when input 2 asks for it). */
-static ot_status unpool_dims(ot_call *c, int64_t *from, int64_t *dims)
+ot_status ot_window_unpool(ot_call *c, int64_t *from, int64_t *dims)
 {
     const ot_nd *x = c->in[0], *shape = ot_num_in(c, 2);
     ot_window w = {0};
@@ -224,7 +233,7 @@ ot_status ot_ref_max_unpool(ot_call *c)
     OT_TRY(ot_num_type(c, 1, OT_NUM_BIT(OT_I64)));
     const ot_nd *x = c->in[0], *index = c->in[1];
     OT_TRY(ot_num_dims(c, 1, x->rank, x->dims));
-    OT_TRY(unpool_dims(c, from, dims));
+    OT_TRY(ot_window_unpool(c, from, dims));
     if (!ot_product(from, x->rank, &from_n) || !ot_product(dims, x->rank, &y_n))
         return ot_call_fail(c, "the output size overflows");
     double *y = ot_num_scratch(c, y_n, sizeof *y);

@@ -14,7 +14,7 @@
 static ot_op_fn fast_named(const ot_node *n)
 {
     const ot_op_named *const tables[] = {ot_fast_rows_named, ot_fast_product_named,
-                                         ot_fast_int8_named};
+                                         ot_fast_window_named, ot_fast_int8_named};
     for (size_t k = 0; k < sizeof tables / sizeof *tables; k++)
         for (const ot_op_named *e = tables[k]; e->op_type; e++)
             if (strcmp(e->op_type, n->op_type) == 0 && strcmp(e->domain, n->domain) == 0)

@@ -280,13 +280,13 @@ ot_status ot_fast_max_pool(ot_call *c)
         ot_num_count(x) == 0 || !plain_window(c, &w, dims) || !ot_product(w.in, w.n, &in_n) ||
         !ot_product(w.out, w.n, &out_n) || !ot_product(w.kernel, w.n, &taps) ||
         !ot_mul_i64(taps, out_n, &table))
-        return ot_ref_max_pool(c);
+        return ot_fast_max_pool_rows(c);
     planes = x->dims[0] * x->dims[1];
     int16_t *keys = ot_num_scratch(c, ot_num_count(x), sizeof *keys);
     int64_t *index = keys ? ot_num_scratch(c, table, sizeof *index) : NULL;
     ot_tap *found = index ? ot_window_taps_new(c, &w) : NULL;
     if (!found) return OT_E_NOMEM;
-    if (!order(keys, x->data, ot_num_count(x))) return ot_ref_max_pool(c);
+    if (!order(keys, x->data, ot_num_count(x))) return ot_ref_max_pool(c); /* NaN */
     OT_TRY(ot_call_output(c, 0, OT_F16, x->rank, dims));
     fill_index(&w, out_n, taps, found, index);
     int16_t *y = c->out[0]->data;
@@ -305,5 +305,13 @@ const ot_op_entry ot_fast_window[] = {
     {OT_OP_RoiAlign, ot_fast_roi_align},
     {OT_OP_Relu, ot_fast_relu},
     {OT_OP_MaxPool, ot_fast_max_pool},
+    {OT_OP_MaxUnpool, ot_fast_max_unpool},
     {OT_OP_OPAQUE, NULL},
+};
+
+const ot_op_named ot_fast_window_named[] = {
+    {"", "Col2Im", ot_fast_col2im},
+    {"", "MaxRoiPool", ot_fast_max_roi_pool},
+    {"", "AffineGrid", ot_fast_affine_grid},
+    {NULL, NULL, NULL},
 };

@@ -7,13 +7,18 @@
  *     row of x * one weight --added to--> a piece of one phase: contiguous on both sides
  *     phases --bias, interleaved--> y
  *
- * float32, one or two spatial axes; the rest goes to the reference. Threads take rows.
+ * With many channels a group is one product instead, whose columns are added to the output:
+ *
+ *   columns [map, tap][position] = weights' [map, tap][channel] * x [channel][position]
+ *
+ * float32, one or two spatial axes (three by products); the rest goes to the reference. Threads take
+ * rows, or planes.
  */
 #include "fast_conv.h"
+#include "window_rows.h"
 
 #include "engine/cpu/product/fast_product.h"
 #include "engine/cpu/rows/fast_rows.h"
-#include "engine/ref/ref_window.h"
 #include "engine/core/simd.h"
 
 #define ROWS_AT_ONCE 16
@@ -102,8 +107,8 @@ static bool is_taken(ot_call *c)
 {
     const ot_nd *x = ot_num_in(c, 0), *w = ot_num_in(c, 1), *b = ot_num_in(c, 2);
     return x && w && x->dtype == OT_F32 && w->dtype == OT_F32 && (!b || b->dtype == OT_F32) &&
-           x->rank == w->rank && (x->rank == 3 || x->rank == 4) && ot_num_count(x) > 0 &&
-           ot_num_count(w) > 0;
+           x->rank == w->rank && x->rank >= 3 && x->rank <= 2 + OT_ROW_AXES &&
+           ot_num_count(x) > 0 && ot_num_count(w) > 0;
 }
 
 static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
@@ -116,6 +121,69 @@ static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
     }
 }
 
+/* ---- by products ---- */
+
+#define COLUMN_FLOATS ((int64_t)1 << 20) /* at a time, unless one map has more */
+#define CHANNELS_MIN  8                  /* of a group */
+
+typedef struct add_job {
+    ot_row_window w;
+    const float *columns, *bias; /* of the first map; bias or NULL */
+    float *y;
+} add_job;
+
+static void add_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const add_job *j = job;
+    (void)worker;
+    for (int64_t m = first; m < end; m++) {
+        float *y = j->y + m * j->w.in_n, bias = j->bias ? j->bias[m] : 0;
+        for (int64_t i = 0; i < j->w.in_n; i++) y[i] = bias;
+        ot_row_window_add(&j->w, y, j->columns + m * j->w.k_n * j->w.out_n);
+    }
+}
+
+/* One group of one image, `chunk` maps at a time. */
+static ot_status group_product(ot_call *c, const deconv *d, int64_t image, int64_t g, int64_t chunk,
+                               float *columns)
+{
+    const ot_scatter *v = &d->v;
+    int64_t per = v->channels / v->group, maps_per = v->maps / v->group;
+    add_job add = {.columns = columns};
+    ot_row_window_of(&v->w, &add.w);
+    for (int64_t m = 0; m < maps_per; m += chunk) {
+        int64_t n = ot_min(chunk, maps_per - m), at = g * maps_per + m;
+        ot_product_job j = {
+            .m = n * v->k_n, .n = v->x_n, .k = per, .ldc = v->x_n, .c = columns, .alpha = 1};
+        const float *w = d->w + (g * per * maps_per + m) * v->k_n,
+                    *x = d->x + (image * v->channels + g * per) * v->x_n;
+        if (!ot_product_view(w, j.m, per, 1, maps_per * v->k_n, &j.a) ||
+            !ot_product_view(x, per, v->x_n, v->x_n, 1, &j.b))
+            return OT_E_NOMEM;
+        OT_TRY(ot_product_shared(c, &j));
+        add.bias = d->bias ? d->bias + at : NULL;
+        add.y = d->y + (image * v->maps + at) * v->y_n;
+        ot_pool_share((uint32_t)ot_rows_threads(c, (double)j.m * (double)v->x_n), n, 1, add_share,
+                      &add);
+    }
+    return OT_OK;
+}
+
+static ot_status by_products(ot_call *c, const deconv *d)
+{
+    const ot_scatter *v = &d->v;
+    int64_t one, floats, chunk;
+    if (!ot_mul_i64(v->k_n, v->x_n, &one)) return ot_ref_conv_transpose(c);
+    chunk = ot_max(1, ot_min(v->maps / v->group, COLUMN_FLOATS / one));
+    float *columns = ot_num_scratch(c, ot_mul_i64(chunk, one, &floats) ? floats : -1,
+                                    sizeof *columns);
+    if (!columns) return OT_E_NOMEM;
+    for (int64_t image = 0; image < v->batch; image++)
+        for (int64_t g = 0; g < v->group; g++)
+            OT_TRY(group_product(c, d, image, g, chunk, columns));
+    return OT_OK;
+}
+
 ot_status ot_fast_conv_transpose(ot_call *c)
 {
     if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_conv_transpose, 0);
@@ -124,13 +192,15 @@ ot_status ot_fast_conv_transpose(ot_call *c)
     OT_TRY(ot_scatter_open(c, &d.v));
     OT_TRY(ot_num_dims(c, 2, 1, &d.v.maps));
     set_sizes(&d);
-    if (d.stride_w > d.out_w) return ot_ref_conv_transpose(c);
+    bool deep = d.v.channels / d.v.group >= CHANNELS_MIN;
+    if (!deep && (d.v.w.n > 2 || d.stride_w > d.out_w)) return ot_ref_conv_transpose(c);
     OT_TRY(ot_call_output(c, 0, OT_F32, d.v.w.n + 2, d.v.dims));
     if (!ot_num_out(c, 0)) return OT_OK;
     d.x = c->in[0]->data;
     d.w = c->in[1]->data;
     d.bias = ot_num_in(c, 2) ? c->in[2]->data : NULL;
     d.y = c->out[0]->data;
+    if (deep) return by_products(c, &d);
     int64_t rows = d.v.batch * d.v.maps * d.out_h, line = d.places * d.stride_w;
     int threads = ot_rows_threads(c, (double)rows * (double)d.out_w *
                                          (double)(d.v.channels / d.v.group) * (double)d.v.k_n);

@@ -1,4 +1,4 @@
-/* GridSample and DeformConv of float32: where a point reads is found once for all channels that
+/* GridSample, AffineGrid and DeformConv of float32: where a point reads is found once for all channels that
  * read there.
  *
  *   GridSample   points of the grid --> taps --> each channel                        y
@@ -13,6 +13,7 @@
 
 #include "engine/core/half.h"
 #include "engine/core/pool.h"
+#include "engine/core/simd.h"
 #include "engine/cpu/product/fast_product.h"
 
 #include <stdatomic.h>
@@ -84,6 +85,48 @@ ot_status ot_fast_grid_sample(ot_call *c)
     j.taps = taps;
     OT_TRY(ot_taps_new(c, j.piece, each, (uint32_t)threads, taps));
     ot_pool_share((uint32_t)threads, g.dims[0] * j.pieces, 1, grid_share, &j);
+    return OT_OK;
+}
+
+/* ---- AffineGrid ---- */
+
+OT_CLONES static void affine_row(float *restrict y, const double *restrict from, double shift,
+                                 int64_t n, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++) y[i * step] = (float)(from[i] + shift);
+}
+
+/* Along the last axis a coordinate is a number of its own plus what the other axes add. */
+ot_status ot_fast_affine_grid(ot_call *c)
+{
+    int64_t dims[OT_RANK_MAX];
+    uint32_t axes;
+    const ot_nd *theta = ot_num_in(c, 0);
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_affine_grid, 0);
+    if (!theta || theta->dtype != OT_F32) return ot_ref_affine_grid(c);
+    OT_TRY(ot_affine_open(c, &axes, dims));
+    OT_TRY(ot_call_output(c, 0, OT_F32, axes + 2, dims));
+    if (!ot_num_out(c, 0) || ot_num_count(c->out[0]) == 0) return OT_OK;
+    bool align = ot_attr_int(c->node, "align_corners", 0) != 0;
+    int64_t w = dims[axes], rows = ot_num_count(c->out[0]) / w / axes, each = rows / dims[0];
+    double *line = ot_num_scratch(c, w, sizeof *line);
+    if (!line) return OT_E_NOMEM;
+    for (int64_t k = 0; k < dims[0] * axes; k++) {
+        const float *t = (const float *)theta->data + k * (axes + 1);
+        float *y = (float *)c->out[0]->data + k / axes * each * w * axes + k % axes;
+        for (int64_t i = 0; i < w; i++)
+            line[i] = (double)t[axes] + (double)t[0] * ot_affine_step(i, w, align);
+        for (int64_t r = 0; r < each; r++, y += w * axes) {
+            int64_t rest = r;
+            double shift = 0;
+            for (uint32_t a = 1; a < axes; a++) { /* theta names the last axis first */
+                int64_t len = dims[axes - a];
+                shift += (double)t[a] * ot_affine_step(rest % len, len, align);
+                rest /= len;
+            }
+            affine_row(y, line, shift, w, axes);
+        }
+    }
     return OT_OK;
 }
 

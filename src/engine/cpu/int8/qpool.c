@@ -98,6 +98,24 @@ OT_CLONES static void add_signed(int32_t *restrict line, const int8_t *restrict 
     for (int64_t i = 0; i < n; i++) line[i] += (int32_t)row[i] - zero;
 }
 
+enum { SUM_PIECE = 1 << 16 }; /* bytes whose sum is an int32 */
+
+#define SUM_OF(name, type)                                    \
+    OT_CLONES static int64_t name(const type *x, int64_t n)   \
+    {                                                         \
+        int64_t sum = 0;                                      \
+        for (int64_t at = 0; at < n; at += SUM_PIECE) {       \
+            int64_t end = ot_min(n, at + SUM_PIECE);          \
+            int32_t piece = 0;                                \
+            for (int64_t i = at; i < end; i++) piece += x[i]; \
+            sum += piece;                                     \
+        }                                                     \
+        return sum;                                           \
+    }
+
+SUM_OF(sum_unsigned, uint8_t)
+SUM_OF(sum_signed, int8_t)
+
 static void put_average(const ot_qpool *p, void *y, int64_t at, int64_t sum, int64_t count)
 {
     float average = count > 0 ? (float)sum * p->factor / (float)count : 0;
@@ -134,10 +152,24 @@ static void average_row(const ot_qpool *p, const uint8_t *plane, int64_t at, voi
     }
 }
 
+/* One window over all of the plane. */
+static bool is_whole(const ot_qpool *p)
+{
+    for (int a = 0; a < 2; a++)
+        if (p->kernel[a] != p->in[a] || p->dilation[a] != 1 || p->lo[a] != 0 || p->out[a] != 1)
+            return false;
+    return p->average;
+}
+
 void ot_qpool_run(const ot_qpool *p, const uint8_t *x, void *y, int64_t k, void *work)
 {
     const uint8_t *plane = x + k * p->in[0] * p->in[1];
-    int64_t length = line_length(p);
+    int64_t length = line_length(p), n = p->in[0] * p->in[1];
+    if (is_whole(p)) {
+        int64_t sum = p->is_signed ? sum_signed((const int8_t *)plane, n) : sum_unsigned(plane, n);
+        put_average(p, y, k, sum - n * p->zero, n);
+        return;
+    }
     for (int64_t r = 0; r < p->out[0]; r++) {
         int64_t at = (k * p->out[0] + r) * p->out[1];
         if (p->average)

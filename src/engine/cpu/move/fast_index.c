@@ -132,31 +132,64 @@ ot_status ot_fast_gather(ot_call *c)
     return OT_OK;
 }
 
-/* The coordinate on the axis is the index; the others are the position's own. */
-ot_status ot_fast_gather_elements(ot_call *c)
+ot_status ot_move_element_offsets(ot_call *c, int64_t axis, int64_t **offsets)
 {
-    int64_t axis = ot_attr_int(c->node, "axis", 0), pos[OT_RANK_MAX] = {0}, from = 0;
-    bool usual = ot_move_usual(c, 2) && is_index(c->in[1]) && c->in[0]->rank == c->in[1]->rank;
-    if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank ||
-        ot_num_count(c->in[1]) == 0)
-        return ot_op_reference(OT_OP_GatherElements)(c);
     const ot_nd *x = c->in[0], *index = c->in[1];
+    int64_t pos[OT_RANK_MAX] = {0};
+    *offsets = NULL;
+    if (!is_index(index) || x->rank != index->rank || axis < -(int64_t)x->rank ||
+        axis >= (int64_t)x->rank || ot_num_count(index) == 0)
+        return OT_OK;
     uint32_t a = (uint32_t)(axis < 0 ? axis + x->rank : axis), last = x->rank - 1;
     for (uint32_t k = 0; k < x->rank; k++)
-        usual = usual && (k == a || index->dims[k] <= x->dims[k]);
+        if (k != a && index->dims[k] > x->dims[k]) return OT_OK;
     int64_t n = ot_num_count(index), row = index->dims[last],
-            *offsets = ot_num_scratch(c, n, sizeof *offsets);
-    if (!offsets) return OT_E_NOMEM;
-    if (!usual || !read_index(index, n, x->dims[a], x->strides[a], offsets))
-        return ot_op_reference(OT_OP_GatherElements)(c);
+            *at = ot_num_scratch(c, n, sizeof *at);
+    if (!at) return OT_E_NOMEM;
+    if (!read_index(index, n, x->dims[a], x->strides[a], at)) return OT_OK;
     for (int64_t i = 0; i < n; i += row) {
-        from = 0;
+        int64_t from = 0;
         for (uint32_t k = 0; k < last; k++) from += k == a ? 0 : pos[k] * x->strides[k];
-        for (int64_t j = 0; j < row; j++) offsets[i + j] += a == last ? from : from + j;
+        for (int64_t j = 0; j < row; j++) at[i + j] += a == last ? from : from + j;
         (void)ot_num_next(last, index->dims, pos);
     }
+    *offsets = at;
+    return OT_OK;
+}
+
+ot_status ot_fast_gather_elements(ot_call *c)
+{
+    int64_t *offsets = NULL;
+    if (ot_move_usual(c, 2))
+        OT_TRY(ot_move_element_offsets(c, ot_attr_int(c->node, "axis", 0), &offsets));
+    if (!offsets) return ot_op_reference(OT_OP_GatherElements)(c);
+    const ot_nd *x = c->in[0], *index = c->in[1];
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, index->dims));
-    pick_all(c, pieces_of(c, 1, n, offsets), 1);
+    pick_all(c, pieces_of(c, 1, ot_num_count(index), offsets), 1);
+    return OT_OK;
+}
+
+ot_status ot_move_tuple_offsets(ot_call *c, uint32_t b, int64_t **offsets)
+{
+    const ot_nd *x = c->in[0], *index = c->in[1];
+    uint32_t last = index->rank - 1;
+    int64_t m = index->dims[last], n = extent(index->dims, 0, last),
+            each = extent(index->dims, b, last), whole = b > 0 ? x->strides[b - 1] : 0,
+            *at = ot_num_scratch(c, n, sizeof *at);
+    *offsets = NULL;
+    if (!at) return OT_E_NOMEM;
+    for (int64_t i = 0; i < n; i++) {
+        at[i] = b > 0 ? i / each * whole : 0;
+        for (int64_t j = 0; j < m; j++) {
+            int64_t v = index->dtype == OT_I32 ? ((const int32_t *)index->data)[i * m + j]
+                                               : ((const int64_t *)index->data)[i * m + j],
+                    size = x->dims[b + j];
+            v = v < 0 ? v + size : v;
+            if (v < 0 || v >= size) return OT_OK;
+            at[i] += v * x->strides[b + j];
+        }
+    }
+    *offsets = at;
     return OT_OK;
 }
 
@@ -176,19 +209,9 @@ ot_status ot_fast_gather_nd(ot_call *c)
     for (uint32_t k = 0; k < b; k++) usual = usual && x->dims[k] == index->dims[k];
     if (!usual || m > (int64_t)x->rank - batch || last + x->rank - b - m > OT_RANK_MAX)
         return ot_op_reference(OT_OP_GatherND)(c);
-    int64_t n = extent(index->dims, 0, last), each = extent(index->dims, b, last),
-            whole = b > 0 ? x->strides[b - 1] : 0;
-    int64_t *offsets = ot_num_scratch(c, n, sizeof *offsets);
-    if (!offsets) return OT_E_NOMEM;
-    for (int64_t i = 0; i < n; i++) {
-        offsets[i] = i / each * whole;
-        for (int64_t j = 0; j < m; j++) {
-            int64_t v = ot_nd_int(index, i * m + j), size = x->dims[b + j];
-            v = v < 0 ? v + size : v;
-            if (v < 0 || v >= size) return ot_op_reference(OT_OP_GatherND)(c);
-            offsets[i] += v * x->strides[b + j];
-        }
-    }
+    int64_t n = extent(index->dims, 0, last), *offsets;
+    OT_TRY(ot_move_tuple_offsets(c, b, &offsets));
+    if (!offsets) return ot_op_reference(OT_OP_GatherND)(c);
     for (uint32_t k = 0; k < last; k++) dims[rank++] = index->dims[k];
     for (uint32_t k = b + (uint32_t)m; k < x->rank; k++) dims[rank++] = x->dims[k];
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));

@@ -1,5 +1,5 @@
-/* What moves through other types or integers: Cast, Where, and arithmetic and comparisons of
- * int32 and int64.
+/* What moves through other types, integers and doubles: Cast, Where, Clip of integers, and arithmetic
+ * and comparisons.
  *
  *   Cast    one loop for each pair of types; float16 by way of float32, some hundred elements at a
  *           time
@@ -196,8 +196,36 @@ ot_status ot_fast_cast(ot_call *c)
             row_##type(op, n, y, x, step_x, z, step_z);                                        \
     }
 
+BINARY(int8_t, uint32_t)
+BINARY(uint8_t, uint32_t)
+BINARY(int16_t, uint32_t)
+BINARY(uint16_t, uint32_t)
 BINARY(int32_t, uint32_t)
+BINARY(uint32_t, uint32_t)
 BINARY(int64_t, uint64_t)
+BINARY(uint64_t, uint64_t)
+BINARY(double, double)
+
+/* One row of the walk: n results at y. */
+#define ROW(type)                                                      \
+    binary_##type(op, n, y, (const type *)a->a->data + a->at, a->step, \
+                  (const type *)b->a->data + b->at, b->step);          \
+    break
+
+static void binary_row(ot_op op, int64_t n, void *y, const ot_rm_operand *a, const ot_rm_operand *b)
+{
+    switch ((int)a->a->dtype) {
+    case OT_I8: ROW(int8_t);
+    case OT_U8: ROW(uint8_t);
+    case OT_I16: ROW(int16_t);
+    case OT_U16: ROW(uint16_t);
+    case OT_I32: ROW(int32_t);
+    case OT_U32: ROW(uint32_t);
+    case OT_I64: ROW(int64_t);
+    case OT_U64: ROW(uint64_t);
+    default: ROW(double);
+    }
+}
 
 ot_status ot_fast_int_binary(ot_call *c)
 {
@@ -206,24 +234,69 @@ ot_status ot_fast_int_binary(ot_call *c)
     int64_t dims[OT_RANK_MAX];
     bool usual = c->n_in == 2 && ot_move_usual(c, 2) && c->in[0]->dtype == c->in[1]->dtype &&
                  (c->node->version == 0 || c->node->version >= 7);
-    usual = usual && (c->in[0]->dtype == OT_I32 || c->in[0]->dtype == OT_I64);
+    usual = usual && ot_num_is(c->in[0]->dtype, OT_NUM_INTS | OT_NUM_BIT(OT_F64));
     if (!usual) return ot_op_reference(op)(c);
-    bool number = op == OT_OP_Add || op == OT_OP_Sub || op == OT_OP_Mul,
-         wide = c->in[0]->dtype == OT_I64;
+    bool number = op == OT_OP_Add || op == OT_OP_Sub || op == OT_OP_Mul;
     size_t size = number ? ot_dtype_bytes(c->in[0]->dtype) : 1;
     ot_rm_walk w;
     OT_TRY(ot_rm_broadcast(c, 0, 2, &rank, dims));
     OT_TRY(ot_call_output(c, 0, number ? c->in[0]->dtype : OT_BOOL, rank, dims));
     OT_TRY(ot_rm_walk_inputs(&w, c, 0, 2, rank, dims));
-    for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
-        const ot_rm_operand *a = &w.ops[0], *b = &w.ops[1];
-        void *y = (char *)c->out[0]->data + (size_t)w.out * size;
-        if (wide)
-            binary_int64_t(op, w.n, y, (const int64_t *)a->a->data + a->at, a->step,
-                           (const int64_t *)b->a->data + b->at, b->step);
-        else
-            binary_int32_t(op, w.n, y, (const int32_t *)a->a->data + a->at, a->step,
-                           (const int32_t *)b->a->data + b->at, b->step);
+    for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w))
+        binary_row(op, w.n, (char *)c->out[0]->data + (size_t)w.out * size, &w.ops[0], &w.ops[1]);
+    return OT_OK;
+}
+
+/* ---- Clip ---- */
+
+#define CLIP(type)                                                                             \
+    OT_CLONES static void clip_##type(int64_t n, void *to, const void *from, type lo, type hi) \
+    {                                                                                          \
+        type *restrict y = to;                                                                 \
+        const type *restrict x = from;                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            type v = x[i] < lo ? lo : x[i];                                                    \
+            y[i] = v > hi ? hi : v;                                                            \
+        }                                                                                      \
+    }
+
+CLIP(int8_t)
+CLIP(uint8_t)
+CLIP(int32_t)
+CLIP(int64_t)
+
+/* Input k, a limit, if it is given; false: the reference says what is wrong. */
+static bool read_limit(const ot_call *c, uint32_t k, int64_t *v)
+{
+    const ot_nd *a = ot_num_in(c, k);
+    if (!a) return true;
+    if (a->dtype != c->in[0]->dtype || ot_num_count(a) != 1) return false;
+    *v = ot_nd_int(a, 0);
+    return true;
+}
+
+ot_status ot_fast_int_clip(ot_call *c)
+{
+    const ot_nd *x = ot_num_in(c, 0);
+    ot_dtype t = x ? x->dtype : OT_DT_UNKNOWN;
+    int64_t lo = t == OT_U8    ? 0
+                 : t == OT_I8  ? INT8_MIN
+                 : t == OT_I32 ? INT32_MIN
+                               : INT64_MIN,
+            hi = t == OT_U8   ? UINT8_MAX
+                 : t == OT_I8 ? INT8_MAX
+                              : (t == OT_I32 ? INT32_MAX : INT64_MAX);
+    if ((t != OT_U8 && t != OT_I8 && t != OT_I32 && t != OT_I64) || !ot_move_usual(c, 1) ||
+        !read_limit(c, 1, &lo) || !read_limit(c, 2, &hi))
+        return ot_op_reference(OT_OP_Clip)(c);
+    OT_TRY(ot_call_output(c, 0, t, x->rank, x->dims));
+    int64_t n = ot_num_count(x);
+    void *y = c->out[0]->data;
+    switch ((int)t) {
+    case OT_I8: clip_int8_t(n, y, x->data, (int8_t)lo, (int8_t)hi); break;
+    case OT_U8: clip_uint8_t(n, y, x->data, (uint8_t)lo, (uint8_t)hi); break;
+    case OT_I32: clip_int32_t(n, y, x->data, (int32_t)lo, (int32_t)hi); break;
+    default: clip_int64_t(n, y, x->data, lo, hi); break;
     }
     return OT_OK;
 }

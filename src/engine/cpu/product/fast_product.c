@@ -482,5 +482,6 @@ const ot_op_named ot_fast_product_named[] = {
     {"com.microsoft", "Attention", ot_fast_projected_attention},
     {"", "STFT", ot_fast_stft},
     {"", "DFT", ot_fast_dft},
+    {"", "RotaryEmbedding", ot_fast_rotary_embedding},
     {NULL, NULL, NULL},
 };

@@ -101,6 +101,7 @@ ot_status ot_fast_gru(ot_call *c);
 ot_status ot_fast_lstm(ot_call *c);
 ot_status ot_fast_stft(ot_call *c);
 ot_status ot_fast_dft(ot_call *c);
+ot_status ot_fast_rotary_embedding(ot_call *c); /* fast_rotary.c */
 ot_status ot_fast_matmul_nbits(ot_call *c);
 ot_status ot_fast_einsum(ot_call *c);
 

@@ -163,6 +163,66 @@ static void cumulate_behind(float *x, int64_t n)
     }
 }
 
+enum { SUMS = 256 }; /* lanes side by side */
+
+/* The same of w lanes next to each other, n elements from x on, `inner` apart; backwards with a
+ * negative one. */
+OT_CLONES static void cumulate_lanes(float *y, const float *x, int64_t n, int64_t w, int64_t inner,
+                                     bool exclusive)
+{
+    double sum[SUMS] = {0};
+    for (int64_t j = 0; j < n; j++, x += inner, y += inner) {
+        if (exclusive) {
+#pragma omp simd
+            for (int64_t i = 0; i < w; i++) {
+                double before = sum[i];
+                sum[i] = before + (double)x[i];
+                y[i] = (float)before;
+            }
+            continue;
+        }
+#pragma omp simd
+        for (int64_t i = 0; i < w; i++) {
+            sum[i] += (double)x[i];
+            y[i] = (float)sum[i];
+        }
+    }
+}
+
+typedef struct sum_job {
+    ot_lanes l;
+    bool exclusive, reverse;
+    float *y;
+    const float *x;
+} sum_job;
+
+static void sums_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const sum_job *s = job;
+    const ot_lanes *l = &s->l;
+    int64_t blocks = ot_ceil_div(l->inner, SUMS), last = s->reverse ? (l->n - 1) * l->inner : 0;
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
+        int64_t k = p % blocks * SUMS, at = p / blocks * l->n * l->inner + k + last;
+        cumulate_lanes(s->y + at, s->x + at, l->n, ot_min(SUMS, l->inner - k),
+                       s->reverse ? -l->inner : l->inner, s->exclusive);
+    }
+}
+
+static ot_status sum_lanes(ot_call *c, const ot_lanes *l, int threads)
+{
+    const ot_nd *a = c->in[0];
+    OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, a->dims));
+    if (!ot_rows_wants(c, 0)) return OT_OK;
+    sum_job s = {.l = *l,
+                 .exclusive = ot_attr_int(c->node, "exclusive", 0) != 0,
+                 .reverse = ot_attr_int(c->node, "reverse", 0) != 0,
+                 .y = c->out[0]->data,
+                 .x = a->data};
+    ot_pool_share((uint32_t)threads, l->outer * ot_ceil_div(l->inner, SUMS), 1, sums_share, &s);
+    return OT_OK;
+}
+
 typedef void (*row_function)(float *x, int64_t n);
 
 /* What the node does to a row, and the axis of its rows; NULL: the reference knows. */
@@ -241,6 +301,7 @@ ot_status ot_fast_lanes(ot_call *c)
         return ot_op_reference(ot_rows_op(c))(c);
     const ot_nd *a = c->in[0];
     int threads = ot_rows_threads(c, 4.0 * (double)l.outer * (double)l.n * (double)l.inner);
+    if (l.inner > 1 && ot_rows_op(c) == OT_OP_CumSum) return sum_lanes(c, &l, threads);
     if (l.inner > 1 && !ot_mul_i64(l.n, (int64_t)sizeof(float) * TURNED * threads, &bytes))
         return ot_op_reference(ot_rows_op(c))(c);
     float *scratch = ot_call_scratch(c, (size_t)bytes + 1);

@@ -98,18 +98,35 @@ static void reduce_columns(const reduction *r, int64_t to, int64_t w)
 
 /* ---- int32, int64 ---- */
 
-#define TAKE(T, name)                                                                            \
-    static void name(ot_op op, int64_t *acc, const T *x, int64_t n, int64_t step)                \
-    {                                                                                            \
-        if (op == OT_OP_ReduceSum)                                                               \
-            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_rm_wrap_add(acc[i * step], x[i]); \
-        else if (op == OT_OP_ReduceMax)                                                          \
-            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_max(acc[i * step], x[i]);         \
-        else                                                                                     \
-            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_min(acc[i * step], x[i]);         \
+/* A row of x into the result `acc`, or w results into which the elements of a row go one by one.
+ * Sums wrap. */
+#define TAKE(T, U, name)                                                                \
+    OT_CLONES static int64_t name##_row(ot_op op, int64_t acc, const T *x, int64_t n)   \
+    {                                                                                   \
+        U sum = 0;                                                                      \
+        T most = x[0], least = x[0];                                                    \
+        if (op == OT_OP_ReduceSum) {                                                    \
+            for (int64_t i = 0; i < n; i++) sum += (U)x[i];                             \
+            return (int64_t)((uint64_t)acc + (uint64_t)sum);                            \
+        }                                                                               \
+        if (op == OT_OP_ReduceMax) {                                                    \
+            for (int64_t i = 1; i < n; i++) most = x[i] > most ? x[i] : most;           \
+            return ot_max(acc, most);                                                   \
+        }                                                                               \
+        for (int64_t i = 1; i < n; i++) least = x[i] < least ? x[i] : least;            \
+        return ot_min(acc, least);                                                      \
+    }                                                                                   \
+    OT_CLONES static void name##_columns(ot_op op, int64_t *acc, const T *x, int64_t w) \
+    {                                                                                   \
+        if (op == OT_OP_ReduceSum)                                                      \
+            for (int64_t i = 0; i < w; i++) acc[i] = ot_rm_wrap_add(acc[i], x[i]);      \
+        else if (op == OT_OP_ReduceMax)                                                 \
+            for (int64_t i = 0; i < w; i++) acc[i] = ot_max(acc[i], x[i]);              \
+        else                                                                            \
+            for (int64_t i = 0; i < w; i++) acc[i] = ot_min(acc[i], x[i]);              \
     }
-TAKE(int32_t, take_i32)
-TAKE(int64_t, take_i64)
+TAKE(int32_t, uint32_t, take_i32)
+TAKE(int64_t, uint64_t, take_i64)
 #undef TAKE
 
 /* Outputs [to, to + w): one by rows (step 0), or many side by side (step 1). */
@@ -121,10 +138,15 @@ static void reduce_ints(const reduction *r, int64_t to, int64_t w, int64_t step)
     for (int64_t i = 0; i < w; i++)
         acc[i] = r->op == OT_OP_ReduceSum ? 0 : r->op == OT_OP_ReduceMax ? INT64_MIN : INT64_MAX;
     do {
-        if (r->in->dtype == OT_I32)
-            take_i32(r->op, acc, (const int32_t *)r->in->data + base + rows.at, n, step);
+        const void *x = (const char *)r->in->data +
+                        (base + rows.at) * (int64_t)ot_dtype_bytes(r->in->dtype);
+        bool narrow = r->in->dtype == OT_I32;
+        if (step == 0)
+            *acc = narrow ? take_i32_row(r->op, *acc, x, n) : take_i64_row(r->op, *acc, x, n);
+        else if (narrow)
+            take_i32_columns(r->op, acc, x, w);
         else
-            take_i64(r->op, acc, (const int64_t *)r->in->data + base + rows.at, n, step);
+            take_i64_columns(r->op, acc, x, w);
     } while (ot_rm_counter_next(&rows));
     for (int64_t i = 0; i < w; i++) {
         if (r->in->dtype == OT_I32)
