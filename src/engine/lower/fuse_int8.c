@@ -267,7 +267,7 @@ static ot_status fill(ot_session *s, const ot_packed *packed, bool own)
     ot_i8_pack(packed->data, packed->source,
                &(ot_matrix_layout){how->k, how->n, how->transposed ? 1 : how->n,
                                    how->transposed ? how->k : 1},
-               0, (how->n + OT_I8_PANEL - 1) / OT_I8_PANEL);
+               ot_i8_way_here(), 0, (how->n + OT_I8_PANEL - 1) / OT_I8_PANEL);
     return OT_OK;
 }
 

@@ -14,9 +14,12 @@
  *           finish: tile -> int32, float, u8 or s8
  *
  * B stays bytes in memory, which is what products of few rows wait for; making a part int16
- * costs as much as two rows.
+ * costs as much as two rows. Quads (int8_quads.c) need no part: six rows by two panels at a time are
+ * multiplied as bytes, and with sums of rows and columns zero points come off afterwards:
+ *
+ *   sum (a - za) (b - zb) = sum a b - za (sum b - k zb) - zb sum a
  */
-#include "int8_gemm.h"
+#include "int8_quads.h"
 
 #include "engine/core/simd.h"
 
@@ -34,12 +37,16 @@ enum {
 
 /* ---- operands ---- */
 
+static int64_t up4(int64_t k) { return (k + 3) / 4 * 4; }
+
+int64_t ot_i8_panel_bytes(int64_t k) { return up4(k) * OT_I8_PANEL; }
+
 int64_t ot_i8_packed_size(int64_t k, int64_t n)
 {
-    int64_t columns, pairs, size;
-    if (k < 0 || n < 0 || !ot_add_i64(n, OT_I8_PANEL - 1, &columns) || !ot_add_i64(k, 1, &pairs))
+    int64_t columns, rows, size;
+    if (k < 0 || n < 0 || !ot_add_i64(n, OT_I8_PANEL - 1, &columns) || !ot_add_i64(k, 3, &rows))
         return -1;
-    return ot_mul_i64(columns / OT_I8_PANEL * OT_I8_PANEL, pairs / 2 * 2, &size) ? size : -1;
+    return ot_mul_i64(columns / OT_I8_PANEL * OT_I8_PANEL, rows / 4 * 4, &size) ? size : -1;
 }
 
 /* A whole panel of pairs of rows whose columns lie next to each other. */
@@ -53,28 +60,42 @@ OT_CLONES static void pack_pairs(uint8_t *restrict to, const uint8_t *restrict b
         }
 }
 
-/* w <= 16 columns. */
-static void pack_panel(uint8_t *to, const uint8_t *b, int64_t k, int64_t w, int64_t row_step,
-                       int64_t column_step)
+OT_CLONES static void pack_quads(uint8_t *restrict to, const uint8_t *restrict b, int64_t quads,
+                                 int64_t row_step)
 {
+    for (int64_t q = 0; q < quads; q++, to += 4 * OT_I8_PANEL, b += 4 * row_step)
+        for (int64_t j = 0; j < OT_I8_PANEL; j++)
+            for (int64_t e = 0; e < 4; e++) to[4 * j + e] = b[e * row_step + j];
+}
+
+/* w <= 16 columns; `each` of k together: 2 or 4. */
+static void pack_panel(uint8_t *to, const uint8_t *b, const ot_matrix_layout *m, int64_t w,
+                       int64_t each)
+{
+    int64_t k = m->k;
     if (k == 0) return; /* there may be no memory, then */
-    if (column_step == 1 && w == OT_I8_PANEL && k % 2 == 0) {
-        pack_pairs(to, b, k / 2, row_step);
+    if (m->column_step == 1 && w == OT_I8_PANEL && k % 4 == 0) {
+        if (each == 2)
+            pack_pairs(to, b, k / 2, m->row_step);
+        else
+            pack_quads(to, b, k / 4, m->row_step);
         return;
     }
-    if (w < OT_I8_PANEL || k % 2) memset(to, 0, (size_t)((k + 1) / 2 * 2 * OT_I8_PANEL));
+    if (w < OT_I8_PANEL || k % 4) memset(to, 0, (size_t)ot_i8_panel_bytes(k));
     for (int64_t i0 = 0; i0 < k; i0 += 64)
         for (int64_t j = 0; j < w; j++)
             for (int64_t i = i0; i < ot_min(k, i0 + 64); i++)
-                to[i / 2 * 2 * OT_I8_PANEL + j * 2 + i % 2] = b[i * row_step + j * column_step];
+                to[i / each * each * OT_I8_PANEL + j * each + i % each] =
+                    b[i * m->row_step + j * m->column_step];
 }
 
-void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, int64_t first, int64_t end)
+void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, ot_i8_way way, int64_t first,
+                int64_t end)
 {
     for (int64_t p = first; p < end; p++) {
         int64_t j = p * OT_I8_PANEL;
-        pack_panel(to + j * ((m->k + 1) / 2 * 2), (const uint8_t *)b + j * m->column_step, m->k,
-                   ot_min(OT_I8_PANEL, m->n - j), m->row_step, m->column_step);
+        pack_panel(to + p * ot_i8_panel_bytes(m->k), (const uint8_t *)b + j * m->column_step, m,
+                   ot_min(OT_I8_PANEL, m->n - j), way == OT_I8_QUADS ? 4 : 2);
     }
 }
 
@@ -100,12 +121,51 @@ OT_CLONES static void widen_signed(int16_t *to, const int8_t *from, int64_t n, i
     for (int64_t i = 0; i < n; i++) to[i] = (int16_t)(from[i] - zero);
 }
 
-void ot_i8_widen(int16_t *to, const void *from, bool is_signed, int64_t n, int32_t zero)
+OT_CLONES static int32_t copy_bytes(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip)
 {
-    if (is_signed)
-        widen_signed(to, from, n, (int16_t)zero);
-    else
-        widen_unsigned(to, from, n, (int16_t)zero);
+    int32_t sum = 0; /* as unsigned ones */
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = from[i] ^ flip;
+        sum += to[i];
+    }
+    return sum;
+}
+
+OT_CLONES static int32_t sum_of_signed(const int8_t *x, int64_t n)
+{
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    return sum;
+}
+
+/* What stands at the end of a row of bytes. */
+typedef struct row_end {
+    int32_t sum, zero;
+} row_end;
+
+static uint8_t *end_of(const ot_i8_job *j, const int16_t *row)
+{
+    return (uint8_t *)(uintptr_t)row + (size_t)j->row_step * sizeof *row - sizeof(row_end);
+}
+
+void ot_i8_row(const ot_i8_job *j, int16_t *row, const void *from, bool is_signed, int32_t zero)
+{
+    if (j->way == OT_I8_PAIRS) {
+        if (is_signed)
+            widen_signed(row, from, j->k, (int16_t)zero);
+        else
+            widen_unsigned(row, from, j->k, (int16_t)zero);
+        if (j->k % 2) row[j->k] = 0;
+        return;
+    }
+    uint8_t *bytes = (uint8_t *)row;
+    bool flip = is_signed == j->b_signed; /* one of the two is signed */
+    row_end end = {copy_bytes(bytes, from, j->k, flip ? 0x80 : 0), !flip       ? zero
+                                                                   : is_signed ? zero + 128
+                                                                               : zero - 128};
+    if (!j->b_signed) end.sum = sum_of_signed((const int8_t *)bytes, j->k);
+    for (int64_t i = j->k; i < up4(j->k); i++) bytes[i] = 0;
+    memcpy(end_of(j, row), &end, sizeof end);
 }
 
 /* ---- a part of a panel ---- */
@@ -390,7 +450,7 @@ static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64
     _Alignas(64) int32_t sums[ROWS * OT_I8_PANEL];
     int16_t zeros[2 * OT_I8_PANEL];
     int64_t pairs = (j->k + 1) / 2, tiles = (m + MR - 1) / MR, column = panel * OT_I8_PANEL;
-    const uint8_t *bytes = j->panels + column * pairs * 2;
+    const uint8_t *bytes = j->panels + panel * ot_i8_panel_bytes(j->k);
     tile t = {.b = part, .row_step = j->row_step};
     zeros_of(j, column, zeros);
     if (pairs == 0) memset(sums, 0, (size_t)(m * OT_I8_PANEL) * sizeof *sums);
@@ -411,10 +471,81 @@ static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64
     finish_rows(j, column, row, m, sums);
 }
 
+/* ---- quads ---- */
+
+/* Are zero points of rows needed? They are, if one is not 0. */
+static bool has_row_zeros(const ot_i8_job *j, int64_t row, int64_t m, row_end *ends)
+{
+    int32_t any = 0;
+    for (int64_t i = 0; i < m; i++) {
+        memcpy(&ends[i], end_of(j, j->rows + (row + i) * j->row_step), sizeof *ends);
+        any |= ends[i].zero;
+    }
+    return any != 0;
+}
+
+OT_CLONES static void take_zeros_off(int32_t *sums, const row_end *ends, int64_t m,
+                                     const uint32_t *column, const uint32_t *zeros)
+{
+    for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL) {
+        uint32_t zero = (uint32_t)ends[i].zero, sum = (uint32_t)ends[i].sum;
+        for (int64_t k = 0; k < OT_I8_PANEL; k++)
+            sums[k] = (int32_t)((uint32_t)sums[k] - zero * column[k] - zeros[k] * sum);
+    }
+}
+
+/* The sums of m rows from `row` on against a panel become outputs. */
+static void finish_quads(const ot_i8_job *j, int64_t panel, int64_t row, int64_t m, int32_t *sums,
+                         const row_end *ends, bool by_row)
+{
+    int64_t column = panel * OT_I8_PANEL;
+    int32_t sum[OT_I8_PANEL] = {0};
+    uint32_t zeros[OT_I8_PANEL], rest[OT_I8_PANEL], any = 0;
+    if (by_row)
+        ot_i8_column_sums(j->panels + panel * ot_i8_panel_bytes(j->k), up4(j->k) / 4, j->b_signed,
+                          sum);
+    for (int64_t k = 0; k < OT_I8_PANEL; k++) {
+        int32_t z = !j->b_zeros ? j->b_zero : column + k < j->n ? j->b_zeros[column + k] : 0;
+        zeros[k] = (uint32_t)z;
+        rest[k] = (uint32_t)sum[k] - (uint32_t)j->k * zeros[k];
+        any |= zeros[k];
+    }
+    if (by_row || any) take_zeros_off(sums, ends, m, rest, zeros);
+    finish_rows(j, column, row, m, sums);
+}
+
+/* m <= ROWS rows from `row` on against one or two panels. */
+static void multiply_quads(const ot_i8_job *j, ot_i8_quads_fn run, int64_t panel, int panels,
+                           int64_t row, int64_t m)
+{
+    _Alignas(64) int32_t sums[2 * ROWS * OT_I8_PANEL];
+    row_end ends[ROWS];
+    int64_t tiles = (m + MR - 1) / MR;
+    ot_i8_quads t = {.b = j->panels + panel * ot_i8_panel_bytes(j->k),
+                     .quads = up4(j->k) / 4,
+                     .row_step = j->row_step * (int64_t)sizeof *j->rows,
+                     .sums_step = ROWS * OT_I8_PANEL,
+                     .b_signed = j->b_signed};
+    bool by_row = has_row_zeros(j, row, m, ends);
+    for (int64_t u = 0; u < tiles; u++) {
+        int64_t first = m * u / tiles;
+        t.a = (const uint8_t *)(j->rows + (row + first) * j->row_step);
+        t.sums = sums + first * OT_I8_PANEL;
+        run(&t, m * (u + 1) / tiles - first, panels);
+    }
+    for (int p = 0; p < panels; p++)
+        finish_quads(j, panel + p, row, m, sums + p * t.sums_step, ends, by_row);
+}
+
 void ot_i8_multiply(const ot_i8_job *j, int64_t first, int64_t end)
 {
     tile_fn run = best_tile();
-    for (int64_t row = 0; row < j->m; row += ROWS)
-        for (int64_t panel = first; panel < end; panel++)
-            multiply_panel(j, run, panel, row, ot_min(ROWS, j->m - row));
+    ot_i8_quads_fn quads = ot_i8_best_quads();
+    for (int64_t row = 0; row < j->m; row += ROWS) {
+        int64_t m = ot_min(ROWS, j->m - row);
+        for (int64_t panel = first; panel < end && j->way == OT_I8_PAIRS; panel++)
+            multiply_panel(j, run, panel, row, m);
+        for (int64_t panel = first; panel < end && j->way == OT_I8_QUADS; panel += 2)
+            multiply_quads(j, quads, panel, end - panel > 1 ? 2 : 1, row, m);
+    }
 }

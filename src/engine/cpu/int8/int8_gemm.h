@@ -1,17 +1,20 @@
 /* Products of 8-bit integers, exact: int32 sums of (a - a_zero) * (b - b_zero), and how they
  * become outputs.
  *
- *   B [k, n] u8 or s8 --ot_i8_pack--> panels of 16 columns, pairs of k together: [n / 16][k /
- *   2][16][2] bytes, kept for good
- *   A [m, k] u8 or s8 --ot_i8_widen-> rows of int16 that lack their zero point (the caller's
- *   scratch; a convolution gathers them)
+ *   B [k, n] u8 or s8 --ot_i8_pack--> panels of 16 columns, two or four of k together, bytes:
+ *                                     [n / 16][k / 4][2][16][2] or [n / 16][k / 4][16][4]
+ *   A [m, k] u8 or s8 --ot_i8_row---> rows (the caller's scratch; a convolution gathers them):
+ *
+ *       pairs   int16 that lack their zero point
+ *       quads   bytes, signed where those of B are not; then, for the zero points, their sum
  *
  *       rows x panels --ot_i8_multiply--> int32 tile of up to 96 x 16 in L1 --ot_i8_out--> int32,
  *       float, u8 or s8
  *
- * Nothing saturates: zero points are subtracted from 16-bit numbers, a pair of products fits in
- * 32 bits, and up to OT_I8_K_MAX products do. All functions run on the calling thread, allocate
- * nothing and cannot fail; callers share out rows, or panels.
+ * Nothing saturates. Pairs: zero points are subtracted from 16-bit numbers, a pair of products fits
+ * in 32 bits, and up to OT_I8_K_MAX products do. Quads: those of bytes do, too, and zero points come
+ * off modulo 2^32. All functions run on the calling thread, allocate nothing and cannot fail;
+ * callers share out rows, or panels.
  */
 #ifndef OT_ENGINE_CPU_INT8_INT8_GEMM_H
 #define OT_ENGINE_CPU_INT8_INT8_GEMM_H
@@ -25,19 +28,24 @@
 
 /* ---- operands ---- */
 
-/* Bytes that B [k, n] takes packed; -1: more than can be counted. */
+typedef enum ot_i8_way { OT_I8_PAIRS, OT_I8_QUADS } ot_i8_way;
+
+/* The faster one: quads where the processor has AVX-512 VNNI. Any machine can do both. */
+ot_i8_way ot_i8_way_here(void);
+
+/* Bytes of a panel: k is filled up to a multiple of four. Of B [k, n] packed; -1: more than can be
+ * counted. */
+int64_t ot_i8_panel_bytes(int64_t k);
 int64_t ot_i8_packed_size(int64_t k, int64_t n);
 /* Panels [first, end) of B, of bytes; signs and zero points come later. */
-void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, int64_t first, int64_t end);
+void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, ot_i8_way way, int64_t first,
+                int64_t end);
 
-/* int16 elements of a row of k: even, and such that rows fall into different cache sets. */
+/* int16 elements that a row of k takes: even, and such that rows fall into different cache sets. */
 int64_t ot_i8_row_step(int64_t k);
 /* How many rows are well multiplied at once: with k columns they stay in the core's cache. A
  * multiple of 6. */
 int64_t ot_i8_rows_at_once(int64_t k);
-/* to[i] = from[i] - zero, n of them. */
-void ot_i8_widen(int16_t *to, const void *from, bool is_signed, int64_t n, int32_t zero);
-
 /* ---- product ---- */
 
 /* What becomes of the sum s of row i, column j:
@@ -65,8 +73,9 @@ typedef struct ot_i8_out {
 } ot_i8_out;
 
 typedef struct ot_i8_job {
-    int64_t m, n, k;     /* k <= OT_I8_K_MAX when the sums must not wrap around */
-    const int16_t *rows; /* row i is rows + i * row_step; when k is odd, element k is 0 */
+    int64_t m, n, k; /* k <= OT_I8_K_MAX when the sums must not wrap around */
+    ot_i8_way way;
+    const int16_t *rows; /* row i is rows + i * row_step, made by ot_i8_row */
     int64_t row_step;
     const uint8_t *panels; /* of B */
     bool b_signed;
@@ -75,6 +84,9 @@ typedef struct ot_i8_job {
     ot_i8_out out;
 } ot_i8_job;
 
+/* A row of the job, whose way, k, row_step and b_signed are set, at `row`: k numbers from `from` on,
+ * with their zero point. */
+void ot_i8_row(const ot_i8_job *j, int16_t *row, const void *from, bool is_signed, int32_t zero);
 /* Columns of panels [first, end): bias, scales, shift, b_zeros and out.to are indexed by column
  * of the whole B. */
 void ot_i8_multiply(const ot_i8_job *j, int64_t first, int64_t end);

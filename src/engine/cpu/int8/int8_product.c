@@ -23,8 +23,8 @@ uint8_t *ot_i8_packed(const void *b, int64_t k, int64_t n, bool transposed)
     if (size < 0 || size > INT64_MAX / 8) return NULL;
     uint8_t *to = aligned_alloc(64, ((size_t)size + 64) / 64 * 64);
     if (to)
-        ot_i8_pack(to, b, &(ot_matrix_layout){k, n, transposed ? 1 : n, transposed ? k : 1}, 0,
-                   (n + OT_I8_PANEL - 1) / OT_I8_PANEL);
+        ot_i8_pack(to, b, &(ot_matrix_layout){k, n, transposed ? 1 : n, transposed ? k : 1},
+                   ot_i8_way_here(), 0, (n + OT_I8_PANEL - 1) / OT_I8_PANEL);
     return to;
 }
 
@@ -126,14 +126,12 @@ static ot_i8_job widened(const run *r, const ot_i8_job *item, const uint8_t *a, 
     const ot_i8_product *p = r->p;
     ot_i8_job j = *item;
     int64_t k = p->shape.k;
-    for (int64_t i = 0; i < n; i++) {
-        ot_i8_widen(rows + i * r->step, a + (first + i) * k, p->a_signed, k,
-                    p->a_zeros ? p->a_zeros[first + i] : p->a_zero);
-        if (k % 2) rows[i * r->step + k] = 0;
-    }
     j.m = n;
     j.rows = rows;
     j.row_step = r->step;
+    for (int64_t i = 0; i < n; i++)
+        ot_i8_row(&j, rows + i * r->step, a + (first + i) * k, p->a_signed,
+                  p->a_zeros ? p->a_zeros[first + i] : p->a_zero);
     j.out.to = (char *)j.out.to + (size_t)(first * j.out.ld) * element_bytes(j.out.type);
     if (j.out.row_scales) j.out.row_scales += first;
     return j;
@@ -205,8 +203,8 @@ static void pack_item(const run *r, ot_i8_job *j, const uint8_t *b, const worksp
     if (j->panels) return;
     int64_t k = r->p->shape.k, n = r->p->shape.n;
     bool transposed = r->p->b_transposed;
-    ot_i8_pack(w->packed, b, &(ot_matrix_layout){k, n, transposed ? 1 : n, transposed ? k : 1}, 0,
-               r->panels);
+    ot_i8_pack(w->packed, b, &(ot_matrix_layout){k, n, transposed ? 1 : n, transposed ? k : 1},
+               ot_i8_way_here(), 0, r->panels);
     j->panels = w->packed;
 }
 
@@ -293,6 +291,7 @@ ot_status ot_i8_product_run(ot_call *c, const ot_i8_product *p)
     q.job.m = r.m;
     q.job.n = s->n;
     q.job.k = s->k;
+    q.job.way = ot_i8_way_here();
     q.job.out.ld = s->n;
     run_items(&r, &q.job, count, threads);
     return OT_OK;

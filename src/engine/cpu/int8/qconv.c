@@ -1,12 +1,11 @@
 /* Convolutions of 8-bit tensors as products: a block of positions at a time.
  *
- *   k = (channel, tap)     lines of the block: x at that tap      panels of 16 positions, pairs of
- *                                                                 k together
+ *   k = (channel, tap)     lines of the block: x at that tap      panels of 16 positions, two or
+ *                                                                 four of k together
  *   k     [x x x x x x x x x x z z]   --.
- *   k+1   [x x x x x x x x x z z z]   --+--interleaved-->  [k / 2][16][2]   bytes, in the core's
- *                                                                           cache
+ *   k+1   [x x x x x x x x x z z z]   --+--interleaved by two or four-->  bytes, in the core's cache
  *                                                            |
- *   weights of some maps, int16, less their zero points -----+--ot_i8_multiply--> y
+ *   weights of some maps, as rows (ot_i8_row) ---------------+--ot_i8_multiply--> y
  *   [maps][positions of the block]
  *
  * A kernel of one element reads its lines where they lie. Threads take blocks; where blocks are
@@ -24,6 +23,7 @@
 
 #define PANEL_BYTES ((int64_t)96 << 10) /* of a block's panels */
 #define BLOCK_MAX   1024                /* positions */
+#define LINES       4                   /* of k, that are interleaved at the most */
 
 /* How a convolution is cut into tasks. */
 typedef struct cut {
@@ -77,7 +77,7 @@ static bool make_cut(const ot_qconv *v, uint32_t threads, cut *c)
 
 static int64_t each_thread(const cut *c)
 {
-    return 2 * c->line_bytes + c->panel_bytes + c->row_bytes;
+    return LINES * c->line_bytes + c->panel_bytes + c->row_bytes;
 }
 
 int64_t ot_qconv_work(const ot_qconv *v, uint32_t threads)
@@ -94,7 +94,8 @@ int64_t ot_qconv_work(const ot_qconv *v, uint32_t threads)
 /* ---- panels ---- */
 
 /* n positions of two lines, together, in panels `step` bytes apart. */
-static void interleave(uint8_t *to, int64_t step, const uint8_t *a, const uint8_t *b, int64_t n)
+static void interleave_pair(uint8_t *to, int64_t step, const uint8_t *a, const uint8_t *b,
+                            int64_t n)
 {
     int64_t i = 0;
 #ifdef __SSE2__
@@ -110,6 +111,29 @@ static void interleave(uint8_t *to, int64_t step, const uint8_t *a, const uint8_
             to[2 * j] = a[i + j];
             to[2 * j + 1] = b[i + j];
         }
+}
+
+/* The same of four lines. */
+static void interleave_quad(uint8_t *to, int64_t step, const uint8_t *const line[LINES], int64_t n)
+{
+    int64_t i = 0;
+#ifdef __SSE2__
+    for (; i + OT_I8_PANEL <= n; i += OT_I8_PANEL, to += step) {
+        __m128i x[LINES];
+        for (int e = 0; e < LINES; e++)
+            x[e] = _mm_loadu_si128((const __m128i *)(const void *)(line[e] + i));
+        __m128i a = _mm_unpacklo_epi8(x[0], x[1]), b = _mm_unpacklo_epi8(x[2], x[3]),
+                c = _mm_unpackhi_epi8(x[0], x[1]), d = _mm_unpackhi_epi8(x[2], x[3]);
+        __m128i *at = (__m128i *)(void *)to;
+        _mm_storeu_si128(at, _mm_unpacklo_epi16(a, b));
+        _mm_storeu_si128(at + 1, _mm_unpackhi_epi16(a, b));
+        _mm_storeu_si128(at + 2, _mm_unpacklo_epi16(c, d));
+        _mm_storeu_si128(at + 3, _mm_unpackhi_epi16(c, d));
+    }
+#endif
+    for (; i < n; i += OT_I8_PANEL, to += step)
+        for (int64_t j = 0; j < ot_min(OT_I8_PANEL, n - i); j++)
+            for (int e = 0; e < LINES; e++) to[LINES * j + e] = line[e][i + j];
 }
 
 OT_CLONES static void take_every(uint8_t *restrict to, const uint8_t *restrict from, int64_t stride,
@@ -209,32 +233,39 @@ static const uint8_t *line_of(const ot_qconv *v, const cut *c, line_walk *walk, 
 static void fill_panels(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t p, int64_t n,
                         worker *w)
 {
-    int64_t pairs = ot_ceil_div(c->k, 2), step = pairs * 2 * OT_I8_PANEL;
+    int64_t step = ot_i8_panel_bytes(c->k), each = ot_i8_way_here() == OT_I8_QUADS ? 4 : 2;
     line_walk walk = {.plane = x, .row = p / v->out[1], .at = p % v->out[1]};
     if (n % OT_I8_PANEL) memset(w->panels + n / OT_I8_PANEL * step, 0, (size_t)step);
-    for (int64_t j = 0; j < pairs; j++) {
-        const uint8_t *a = line_of(v, c, &walk, p, n, w->lines), *b = a;
-        if (2 * j + 1 < c->k) b = line_of(v, c, &walk, p, n, w->lines + c->line_bytes);
-        interleave(w->panels + j * 2 * OT_I8_PANEL, step, a, b, n);
+    for (int64_t j = 0; j < c->k; j += each) {
+        const uint8_t *line[LINES];
+        for (int64_t e = 0; e < each; e++) {
+            uint8_t *buffer = w->lines + e * c->line_bytes;
+            if (j + e < c->k) {
+                line[e] = line_of(v, c, &walk, p, n, buffer);
+            } else {
+                memset(buffer, 0, (size_t)n);
+                line[e] = buffer;
+            }
+        }
+        if (each == 2)
+            interleave_pair(w->panels + j * OT_I8_PANEL, step, line[0], line[1], n);
+        else
+            interleave_quad(w->panels + j * OT_I8_PANEL, step, line, n);
     }
 }
 
 /* ---- products ---- */
 
-/* Weights of maps [first, first + n), less their zero points. */
-static void widen_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t n, worker *w)
+/* Weights of maps from `first` on as rows of the job. */
+static void make_rows(const ot_qconv *v, const cut *c, int64_t first, const ot_i8_job *j, worker *w)
 {
     const uint8_t *from = v->weights + first * c->k;
-    int64_t step = ot_i8_row_step(c->k);
-    if (w->held == from && w->held_n == n) return;
+    if (w->held == from && w->held_n == j->m) return;
     w->held = from;
-    w->held_n = n;
-    for (int64_t m = 0; m < n; m++) {
-        int16_t *to = w->rows + m * step;
-        ot_i8_widen(to, from + m * c->k, v->w_signed, c->k,
-                    v->w_zeros ? v->w_zeros[first + m] : v->w_zero);
-        if (c->k % 2) to[c->k] = 0;
-    }
+    w->held_n = j->m;
+    for (int64_t m = 0; m < j->m; m++)
+        ot_i8_row(j, w->rows + m * j->row_step, from + m * c->k, v->w_signed,
+                  v->w_zeros ? v->w_zeros[first + m] : v->w_zero);
 }
 
 /* Part of an image's output: maps [first, end) at positions [p, p + n). */
@@ -251,13 +282,14 @@ static void multiply_rows(const ot_qconv *v, const cut *c, const piece *o, worke
         ot_i8_job j = {.m = ot_min(c->rows, o->end - m),
                        .n = o->n,
                        .k = c->k,
+                       .way = ot_i8_way_here(),
                        .rows = w->rows,
                        .row_step = ot_i8_row_step(c->k),
                        .panels = w->panels,
                        .b_signed = v->x_signed,
                        .b_zero = v->x_zero,
                        .out = v->y};
-        widen_rows(v, c, m, j.m, w);
+        make_rows(v, c, m, &j, w);
         j.out.to = (char *)v->y.to + (size_t)(o->at + m * c->out_n + o->p) * size;
         j.out.ld = c->out_n;
         if (v->y.row_scales) j.out.row_scales += m;
@@ -296,8 +328,8 @@ static void products_share(void *job, int64_t first, int64_t end, uint32_t parti
     const cut *c = j->c;
     char *own = j->work + participant * each_thread(c);
     worker w = {.lines = (uint8_t *)own,
-                .panels = (uint8_t *)own + 2 * c->line_bytes,
-                .rows = (int16_t *)(void *)(own + 2 * c->line_bytes + c->panel_bytes)};
+                .panels = (uint8_t *)own + LINES * c->line_bytes,
+                .rows = (int16_t *)(void *)(own + LINES * c->line_bytes + c->panel_bytes)};
     for (int64_t k = first; k < end; k++) run_task(j->v, c, j->x, k, &w);
 }
 

@@ -1,0 +1,22 @@
+/* Tiles of exact products of bytes by four, as AVX-512 VNNI has them: sums += a0 b0 + a1 b1 + a2 b2 +
+ * a3 b3, where one of a and b is unsigned and the other signed. Private to int8_gemm.c. */
+#ifndef OT_ENGINE_CPU_INT8_INT8_QUADS_H
+#define OT_ENGINE_CPU_INT8_INT8_QUADS_H
+
+#include "int8_gemm.h"
+
+/* sums [height][16] of each of `panels` (1 or 2) panels. */
+typedef struct ot_i8_quads {
+    const uint8_t *a, *b; /* a: [height], row_step bytes apart; b: [panels][quads][16][4] */
+    int32_t *sums;        /* of the second panel: sums_step further */
+    int64_t quads, row_step, sums_step;
+    bool b_signed; /* and a is not, or the other way round */
+} ot_i8_quads;
+
+typedef void (*ot_i8_quads_fn)(const ot_i8_quads *t, int64_t height, int panels);
+
+ot_i8_quads_fn ot_i8_best_quads(void);
+/* column[16] = sums of the columns of a panel of bytes. */
+void ot_i8_column_sums(const uint8_t *panel, int64_t quads, bool is_signed, int32_t *column);
+
+#endif
