@@ -282,8 +282,9 @@ static void max_pools(void **state)
         uint32_t axes = (uint32_t)between(1, 3);
         int64_t dims[5] = {between(1, 2), between(1, 5), between(1, 25), between(1, 25),
                            between(1, 9)};
+        ot_dtype type = below(2) ? OT_F32 : below(2) ? OT_U8 : OT_I8;
         t.n_out = (uint32_t)between(1, 2);
-        add_input(&t, OT_F32, 2 + axes, dims);
+        add_input(&t, type, 2 + axes, dims);
         add_ints(&t, "kernel_shape", axes, 1, 4);
         add_ints(&t, "dilations", axes, 1, 3);
         add_ints(&t, "strides", axes, 1, 3);

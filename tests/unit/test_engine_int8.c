@@ -88,25 +88,36 @@ static void check_sum(const operands *o, int64_t i, int64_t j, const char *to)
 /* Rows and panels of either way, multiplied in two parts of panels. */
 static void multiply_operands(operands *o, char *to)
 {
-    int64_t step = ot_i8_row_step(o->k) + 2 * fast_random(3), panels = (o->n + 15) / 16,
+    int64_t step = ot_i8_row_bytes(o->k) + 4 * fast_random(3), panels = (o->n + 15) / 16,
             cut = fast_random((uint32_t)panels + 1);
-    int16_t *rows = test_malloc((size_t)(o->m * step) * 2 + 64);
+    char *rows = test_malloc((size_t)(o->m * step) + 64);
+    ot_i8_end *ends = test_malloc((size_t)o->m * sizeof *ends + 1);
     ot_i8_job j = o->p.job;
     j.way = fast_random(2) ? OT_I8_QUADS : OT_I8_PAIRS;
     uint8_t *packed = test_malloc((size_t)ot_i8_packed_size(o->k, o->n) + 1);
     ot_i8_pack(packed, o->b.data,
                &(ot_matrix_layout){o->k, o->n, o->transposed ? 1 : o->n, o->transposed ? o->k : 1},
                j.way, 0, panels);
-    memset(rows, 0x55, (size_t)(o->m * step) * 2);
-    j.m = o->m, j.n = o->n, j.k = o->k, j.rows = rows, j.row_step = step, j.panels = packed;
+    memset(rows, 0x55, (size_t)(o->m * step));
+    j.m = o->m, j.n = o->n, j.k = o->k, j.rows = rows, j.row_bytes = step, j.panels = packed;
+    j.ends = ends;
+    bool is_signed = o->a.dtype == OT_I8;
     for (int64_t i = 0; i < o->m; i++)
-        ot_i8_row(&j, rows + i * step, (const char *)o->a.data + i * o->k, o->a.dtype == OT_I8,
-                  o->p.a_zero);
+        ot_i8_row(&j, rows + i * step, (const char *)o->a.data + i * o->k, is_signed, o->p.a_zero,
+                  &ends[i]);
+    if (ot_i8_reads(&j, is_signed) && fast_random(2)) {
+        j.rows = o->a.data;
+        j.row_bytes = o->k;
+        for (int64_t i = 0; i < o->m; i++)
+            ends[i] = ot_i8_end_of((const char *)o->a.data + i * o->k, o->k, is_signed,
+                                   o->p.a_zero);
+    }
     j.out.to = to;
     j.out.ld = o->n;
     ot_i8_multiply(&j, 0, cut);
     ot_i8_multiply(&j, cut, panels);
     test_free(packed);
+    test_free(ends);
     test_free(rows);
 }
 

@@ -1,4 +1,4 @@
-/* MaxPool with dilations, indices or ceil_mode, Col2Im, MaxUnpool, MaxRoiPool of float32.
+/* MaxPool with dilations, indices or ceil_mode (and of bytes), Col2Im and MaxUnpool of float32.
  *
  *   MaxPool   one row of the output at a time; each tap is a row of x, `stride` apart
  *
@@ -67,15 +67,20 @@ static bool row_of(const ot_row_window *v, const int64_t at[2], int64_t k, int64
 
 /* ---- MaxPool ---- */
 
-OT_CLONES static void largest(float *restrict y, const float *restrict x, int64_t n, int64_t step)
-{
-    if (step == 1)
-        for (int64_t i = 0; i < n; i++) y[i] = x[i] > y[i] ? x[i] : y[i];
-    else if (step == 2)
-        for (int64_t i = 0; i < n; i++) y[i] = x[2 * i] > y[i] ? x[2 * i] : y[i];
-    else
-        for (int64_t i = 0; i < n; i++) y[i] = x[i * step] > y[i] ? x[i * step] : y[i];
-}
+#define LARGEST(name, type)                                                                       \
+    OT_CLONES static void name(type *restrict y, const type *restrict x, int64_t n, int64_t step) \
+    {                                                                                             \
+        if (step == 1)                                                                            \
+            for (int64_t i = 0; i < n; i++) y[i] = x[i] > y[i] ? x[i] : y[i];                     \
+        else if (step == 2)                                                                       \
+            for (int64_t i = 0; i < n; i++) y[i] = x[2 * i] > y[i] ? x[2 * i] : y[i];             \
+        else                                                                                      \
+            for (int64_t i = 0; i < n; i++) y[i] = x[i * step] > y[i] ? x[i * step] : y[i];       \
+    }
+
+LARGEST(largest, float)
+LARGEST(largest_u8, uint8_t)
+LARGEST(largest_i8, int8_t)
 
 /* The same, and where they are: positions in the plane, x[0] at `from`. A first tap (position -1)
  * is taken whatever it is. */
@@ -92,8 +97,9 @@ OT_CLONES static void largest_at(float *restrict y, int64_t *restrict at, const 
 
 typedef struct max_pool {
     ot_row_window w;
-    const float *x;
-    float *y;
+    ot_dtype type;
+    const void *x;
+    void *y;
     int64_t *at;  /* or NULL */
     float *lines; /* [threads][out[2]] where y is not wanted */
     bool column_major;
@@ -109,7 +115,7 @@ static int64_t by_columns(const ot_row_window *w, int64_t in)
 static void max_row(const max_pool *p, int64_t plane, const int64_t at[2], float *y, int64_t *index)
 {
     const ot_row_window *w = &p->w;
-    const float *x = p->x + plane * w->in_n;
+    const float *x = (const float *)p->x + plane * w->in_n;
     int64_t rows = w->kernel[0] * w->kernel[1], row, first, end, in;
     for (int64_t i = 0; i < w->out[2]; i++) y[i] = -INFINITY;
     for (int64_t i = 0; index && i < w->out[2]; i++) index[i] = -1;
@@ -130,6 +136,26 @@ static void max_row(const max_pool *p, int64_t plane, const int64_t at[2], float
     }
 }
 
+/* A row of bytes, whose positions nobody wants. */
+static void max_row_bytes(const max_pool *p, int64_t plane, const int64_t at[2], uint8_t *y)
+{
+    const ot_row_window *w = &p->w;
+    const uint8_t *x = (const uint8_t *)p->x + plane * w->in_n;
+    int64_t rows = w->kernel[0] * w->kernel[1], row, first, end, in;
+    memset(y, p->type == OT_I8 ? 0x80 : 0, (size_t)w->out[2]);
+    for (int64_t k = 0; k < rows; k++) {
+        if (!row_of(w, at, k, &row)) continue;
+        for (int64_t t = 0; t < w->kernel[2]; t++) {
+            if (!columns_of(w, t, &first, &end, &in)) continue;
+            if (p->type == OT_U8)
+                largest_u8(y + first, x + row + in, end - first, w->stride[2]);
+            else
+                largest_i8((int8_t *)y + first, (const int8_t *)x + row + in, end - first,
+                           w->stride[2]);
+        }
+    }
+}
+
 static void max_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     const max_pool *p = job;
@@ -137,8 +163,11 @@ static void max_share(void *job, int64_t first, int64_t end, uint32_t worker)
     int64_t rows = w->out[0] * w->out[1];
     for (int64_t r = first; r < end; r++) {
         int64_t row = r % rows, to = r * w->out[2], at[2] = {row / w->out[1], row % w->out[1]};
-        max_row(p, r / rows, at, p->y ? p->y + to : p->lines + worker * w->out[2],
-                p->at ? p->at + to : NULL);
+        if (p->type != OT_F32)
+            max_row_bytes(p, r / rows, at, (uint8_t *)p->y + to);
+        else
+            max_row(p, r / rows, at, p->y ? (float *)p->y + to : p->lines + worker * w->out[2],
+                    p->at ? p->at + to : NULL);
     }
 }
 
@@ -148,15 +177,17 @@ ot_status ot_fast_max_pool_rows(ot_call *c)
     ot_window w;
     int64_t dims[OT_RANK_MAX];
     max_pool p = {.column_major = ot_attr_int(c->node, "storage_order", 0) != 0};
-    if (!x || x->dtype != OT_F32 || x->rank < 3 || x->rank > 2 + OT_ROW_AXES ||
-        ot_num_count(x) == 0)
+    bool bytes = x && (x->dtype == OT_U8 || x->dtype == OT_I8) && !ot_num_out(c, 1);
+    if (!x || (x->dtype != OT_F32 && !bytes) || x->rank < 3 || x->rank > 2 + OT_ROW_AXES ||
+        ot_num_count(x) == 0 || !(ot_num_out(c, 0) || ot_num_out(c, 1)))
         return ot_ref_max_pool(c);
     OT_TRY(ot_window_pool(c, &w, dims));
-    OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, dims));
+    OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, dims));
     OT_TRY(ot_call_output(c, 1, OT_I64, x->rank, dims));
     ot_row_window_of(&w, &p.w);
     double work = (double)(dims[0] * dims[1] * p.w.out_n) * (double)p.w.k_n;
     int threads = ot_rows_threads(c, work / 4);
+    p.type = x->dtype;
     p.x = x->data;
     if (ot_num_out(c, 0)) p.y = c->out[0]->data;
     if (ot_num_out(c, 1)) p.at = c->out[1]->data;

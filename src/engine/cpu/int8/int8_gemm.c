@@ -99,15 +99,15 @@ void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, ot_i8_way
     }
 }
 
-int64_t ot_i8_row_step(int64_t k)
+int64_t ot_i8_row_bytes(int64_t k)
 {
     int64_t step = (k + 15) / 16 * 16;
-    return step % 512 == 0 ? step + 32 : step;
+    return 2 * (step % 512 == 0 ? step + 32 : step);
 }
 
 int64_t ot_i8_rows_at_once(int64_t k)
 {
-    int64_t rows = CACHED / (k > 0 ? ot_i8_row_step(k) : 1) / MR * MR;
+    int64_t rows = 2 * CACHED / (k > 0 ? ot_i8_row_bytes(k) : 2) / MR * MR;
     return rows < MR ? MR : rows > ROWS ? ROWS : rows;
 }
 
@@ -121,13 +121,15 @@ OT_CLONES static void widen_signed(int16_t *to, const int8_t *from, int64_t n, i
     for (int64_t i = 0; i < n; i++) to[i] = (int16_t)(from[i] - zero);
 }
 
-OT_CLONES static int32_t copy_bytes(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip)
+OT_CLONES static void flip_bytes(uint8_t *to, const uint8_t *from, int64_t n)
 {
-    int32_t sum = 0; /* as unsigned ones */
-    for (int64_t i = 0; i < n; i++) {
-        to[i] = from[i] ^ flip;
-        sum += to[i];
-    }
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ 0x80;
+}
+
+OT_CLONES static int32_t sum_of_unsigned(const uint8_t *x, int64_t n)
+{
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
     return sum;
 }
 
@@ -138,34 +140,37 @@ OT_CLONES static int32_t sum_of_signed(const int8_t *x, int64_t n)
     return sum;
 }
 
-/* What stands at the end of a row of bytes. */
-typedef struct row_end {
-    int32_t sum, zero;
-} row_end;
-
-static uint8_t *end_of(const ot_i8_job *j, const int16_t *row)
+ot_i8_end ot_i8_end_of(const void *row, int64_t k, bool is_signed, int32_t zero)
 {
-    return (uint8_t *)(uintptr_t)row + (size_t)j->row_step * sizeof *row - sizeof(row_end);
+    return (ot_i8_end){is_signed ? sum_of_signed(row, k) : sum_of_unsigned(row, k), zero};
 }
 
-void ot_i8_row(const ot_i8_job *j, int16_t *row, const void *from, bool is_signed, int32_t zero)
+bool ot_i8_reads(const ot_i8_job *j, bool is_signed)
+{
+    return j->way == OT_I8_QUADS && j->k % 4 == 0 && is_signed != j->b_signed;
+}
+
+void ot_i8_row(const ot_i8_job *j, void *row, const void *from, bool is_signed, int32_t zero,
+               ot_i8_end *end)
 {
     if (j->way == OT_I8_PAIRS) {
+        int16_t *wide = row;
         if (is_signed)
-            widen_signed(row, from, j->k, (int16_t)zero);
+            widen_signed(wide, from, j->k, (int16_t)zero);
         else
-            widen_unsigned(row, from, j->k, (int16_t)zero);
-        if (j->k % 2) row[j->k] = 0;
+            widen_unsigned(wide, from, j->k, (int16_t)zero);
+        if (j->k % 2) wide[j->k] = 0;
         return;
     }
-    uint8_t *bytes = (uint8_t *)row;
-    bool flip = is_signed == j->b_signed; /* one of the two is signed */
-    row_end end = {copy_bytes(bytes, from, j->k, flip ? 0x80 : 0), !flip       ? zero
-                                                                   : is_signed ? zero + 128
-                                                                               : zero - 128};
-    if (!j->b_signed) end.sum = sum_of_signed((const int8_t *)bytes, j->k);
+    uint8_t *bytes = row;
+    if (is_signed == j->b_signed) { /* one of the two is signed */
+        flip_bytes(bytes, from, j->k);
+        zero += is_signed ? 128 : -128;
+    } else if (j->k > 0) {
+        memcpy(bytes, from, (size_t)j->k);
+    }
     for (int64_t i = j->k; i < up4(j->k); i++) bytes[i] = 0;
-    memcpy(end_of(j, row), &end, sizeof end);
+    *end = ot_i8_end_of(bytes, j->k, !j->b_signed, zero);
 }
 
 /* ---- a part of a panel ---- */
@@ -451,7 +456,8 @@ static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64
     int16_t zeros[2 * OT_I8_PANEL];
     int64_t pairs = (j->k + 1) / 2, tiles = (m + MR - 1) / MR, column = panel * OT_I8_PANEL;
     const uint8_t *bytes = j->panels + panel * ot_i8_panel_bytes(j->k);
-    tile t = {.b = part, .row_step = j->row_step};
+    const int16_t *rows = j->rows;
+    tile t = {.b = part, .row_step = j->row_bytes / (int64_t)sizeof *rows};
     zeros_of(j, column, zeros);
     if (pairs == 0) memset(sums, 0, (size_t)(m * OT_I8_PANEL) * sizeof *sums);
     for (int64_t p = 0; p < pairs; p += PAIRS) {
@@ -463,7 +469,7 @@ static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64
             expand_unsigned(part, bytes + p * 2 * OT_I8_PANEL, t.pairs, zeros);
         for (int64_t u = 0; u < tiles; u++) {
             int64_t first = m * u / tiles;
-            t.a = j->rows + (row + first) * j->row_step + 2 * p;
+            t.a = rows + (row + first) * t.row_step + 2 * p;
             t.sums = sums + first * OT_I8_PANEL;
             run(&t, m * (u + 1) / tiles - first);
         }
@@ -473,18 +479,15 @@ static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64
 
 /* ---- quads ---- */
 
-/* Are zero points of rows needed? They are, if one is not 0. */
-static bool has_row_zeros(const ot_i8_job *j, int64_t row, int64_t m, row_end *ends)
+/* Is the zero point of one of the rows not 0? */
+static bool has_row_zeros(const ot_i8_end *ends, int64_t m)
 {
     int32_t any = 0;
-    for (int64_t i = 0; i < m; i++) {
-        memcpy(&ends[i], end_of(j, j->rows + (row + i) * j->row_step), sizeof *ends);
-        any |= ends[i].zero;
-    }
+    for (int64_t i = 0; i < m; i++) any |= ends[i].zero;
     return any != 0;
 }
 
-OT_CLONES static void take_zeros_off(int32_t *sums, const row_end *ends, int64_t m,
+OT_CLONES static void take_zeros_off(int32_t *sums, const ot_i8_end *ends, int64_t m,
                                      const uint32_t *column, const uint32_t *zeros)
 {
     for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL) {
@@ -496,7 +499,7 @@ OT_CLONES static void take_zeros_off(int32_t *sums, const row_end *ends, int64_t
 
 /* The sums of m rows from `row` on against a panel become outputs. */
 static void finish_quads(const ot_i8_job *j, int64_t panel, int64_t row, int64_t m, int32_t *sums,
-                         const row_end *ends, bool by_row)
+                         const ot_i8_end *ends, bool by_row)
 {
     int64_t column = panel * OT_I8_PANEL;
     int32_t sum[OT_I8_PANEL] = {0};
@@ -519,17 +522,17 @@ static void multiply_quads(const ot_i8_job *j, ot_i8_quads_fn run, int64_t panel
                            int64_t row, int64_t m)
 {
     _Alignas(64) int32_t sums[2 * ROWS * OT_I8_PANEL];
-    row_end ends[ROWS];
+    const ot_i8_end *ends = j->ends + row;
     int64_t tiles = (m + MR - 1) / MR;
     ot_i8_quads t = {.b = j->panels + panel * ot_i8_panel_bytes(j->k),
                      .quads = up4(j->k) / 4,
-                     .row_step = j->row_step * (int64_t)sizeof *j->rows,
+                     .row_step = j->row_bytes,
                      .sums_step = ROWS * OT_I8_PANEL,
                      .b_signed = j->b_signed};
-    bool by_row = has_row_zeros(j, row, m, ends);
+    bool by_row = has_row_zeros(ends, m);
     for (int64_t u = 0; u < tiles; u++) {
         int64_t first = m * u / tiles;
-        t.a = (const uint8_t *)(j->rows + (row + first) * j->row_step);
+        t.a = (const uint8_t *)j->rows + (row + first) * j->row_bytes;
         t.sums = sums + first * OT_I8_PANEL;
         run(&t, m * (u + 1) / tiles - first, panels);
     }

@@ -6,7 +6,7 @@
  *   A [m, k] u8 or s8 --ot_i8_row---> rows (the caller's scratch; a convolution gathers them):
  *
  *       pairs   int16 that lack their zero point
- *       quads   bytes, signed where those of B are not; then, for the zero points, their sum
+ *       quads   bytes, signed where those of B are not, and the sum of each row for zero points
  *
  *       rows x panels --ot_i8_multiply--> int32 tile of up to 96 x 16 in L1 --ot_i8_out--> int32,
  *       float, u8 or s8
@@ -41,8 +41,8 @@ int64_t ot_i8_packed_size(int64_t k, int64_t n);
 void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, ot_i8_way way, int64_t first,
                 int64_t end);
 
-/* int16 elements that a row of k takes: even, and such that rows fall into different cache sets. */
-int64_t ot_i8_row_step(int64_t k);
+/* Bytes that a row of k takes, of either way: such that rows fall into different cache sets. */
+int64_t ot_i8_row_bytes(int64_t k);
 /* How many rows are well multiplied at once: with k columns they stay in the core's cache. A
  * multiple of 6. */
 int64_t ot_i8_rows_at_once(int64_t k);
@@ -72,11 +72,18 @@ typedef struct ot_i8_out {
     int32_t least, most; /* both 0: all that the type holds */
 } ot_i8_out;
 
+/* What quads need to know of a row: the sum of its bytes as they lie, and their zero point. */
+typedef struct ot_i8_end {
+    int32_t sum, zero;
+} ot_i8_end;
+
 typedef struct ot_i8_job {
     int64_t m, n, k; /* k <= OT_I8_K_MAX when the sums must not wrap around */
     ot_i8_way way;
-    const int16_t *rows; /* row i is rows + i * row_step, made by ot_i8_row */
-    int64_t row_step;
+    /* row i is row_bytes * i further, made by ot_i8_row; quads may be A itself (ot_i8_reads) */
+    const void *rows;
+    int64_t row_bytes;
+    const ot_i8_end *ends; /* [m] of quads */
     const uint8_t *panels; /* of B */
     bool b_signed;
     int32_t b_zero;         /* of all columns, unless */
@@ -84,9 +91,13 @@ typedef struct ot_i8_job {
     ot_i8_out out;
 } ot_i8_job;
 
-/* A row of the job, whose way, k, row_step and b_signed are set, at `row`: k numbers from `from` on,
- * with their zero point. */
-void ot_i8_row(const ot_i8_job *j, int16_t *row, const void *from, bool is_signed, int32_t zero);
+/* A row of the job, whose way, k and b_signed are set, at `row`: k numbers from `from` on, with
+ * their zero point. *end: of quads. */
+void ot_i8_row(const ot_i8_job *j, void *row, const void *from, bool is_signed, int32_t zero,
+               ot_i8_end *end);
+/* Quads read A as it lies, in rows of k bytes; then its rows are not made, but their ends. */
+bool ot_i8_reads(const ot_i8_job *j, bool is_signed);
+ot_i8_end ot_i8_end_of(const void *row, int64_t k, bool is_signed, int32_t zero);
 /* Columns of panels [first, end): bias, scales, shift, b_zeros and out.to are indexed by column
  * of the whole B. */
 void ot_i8_multiply(const ot_i8_job *j, int64_t first, int64_t end);

@@ -98,7 +98,8 @@ bool ot_i8_zeros(ot_call *c, const ot_nd *a, int64_t lines, int32_t *one, const 
 /* What a thread works with: `rows` [height][step]; packed [ot_i8_packed_size], or NULL when B is
  * packed for good. */
 typedef struct workspace {
-    int16_t *rows;
+    char *rows;
+    ot_i8_end *ends; /* [height] */
     uint8_t *packed;
 } workspace;
 
@@ -113,7 +114,7 @@ typedef struct run {
 static workspace workspace_of(const run *r, uint32_t worker)
 {
     char *at = r->work + (size_t)worker * (r->rows_bytes + r->packed_bytes);
-    return (workspace){(int16_t *)(void *)at,
+    return (workspace){at, (ot_i8_end *)(void *)(at + r->height * r->step),
                        r->packed_bytes ? (uint8_t *)at + r->rows_bytes : NULL};
 }
 
@@ -121,17 +122,24 @@ static size_t element_bytes(ot_dtype t) { return t == OT_F32 || t == OT_I32 ? 4 
 
 /* Rows [first, first + n) of A, widened; what they are multiplied with and where the results go. */
 static ot_i8_job widened(const run *r, const ot_i8_job *item, const uint8_t *a, int64_t first,
-                         int64_t n, int16_t *rows)
+                         int64_t n, const workspace *w)
 {
     const ot_i8_product *p = r->p;
     ot_i8_job j = *item;
     int64_t k = p->shape.k;
+    bool reads = ot_i8_reads(&j, p->a_signed);
     j.m = n;
-    j.rows = rows;
-    j.row_step = r->step;
-    for (int64_t i = 0; i < n; i++)
-        ot_i8_row(&j, rows + i * r->step, a + (first + i) * k, p->a_signed,
-                  p->a_zeros ? p->a_zeros[first + i] : p->a_zero);
+    j.rows = reads ? (const void *)(a + first * k) : w->rows;
+    j.row_bytes = reads ? k : r->step;
+    j.ends = w->ends;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *from = a + (first + i) * k;
+        int32_t zero = p->a_zeros ? p->a_zeros[first + i] : p->a_zero;
+        if (reads)
+            w->ends[i] = ot_i8_end_of(from, k, p->a_signed, zero);
+        else
+            ot_i8_row(&j, w->rows + i * r->step, from, p->a_signed, zero, &w->ends[i]);
+    }
     j.out.to = (char *)j.out.to + (size_t)(first * j.out.ld) * element_bytes(j.out.type);
     if (j.out.row_scales) j.out.row_scales += first;
     return j;
@@ -142,7 +150,7 @@ static void run_rows(const run *r, const ot_i8_job *item, const uint8_t *a, int6
                      int64_t end, const workspace *w)
 {
     for (int64_t i = first; i < end; i += r->height) {
-        ot_i8_job j = widened(r, item, a, i, ot_min(r->height, end - i), w->rows);
+        ot_i8_job j = widened(r, item, a, i, ot_min(r->height, end - i), w);
         ot_i8_multiply(&j, 0, r->panels);
     }
 }
@@ -179,7 +187,7 @@ static void run_shared(const run *r, const ot_i8_job *item, const uint8_t *a, in
     }
     workspace w = workspace_of(r, 0);
     for (int64_t i = 0; i < r->m; i += r->height) {
-        ot_i8_job j = widened(r, item, a, i, ot_min(r->height, r->m - i), w.rows);
+        ot_i8_job j = widened(r, item, a, i, ot_min(r->height, r->m - i), &w);
         ot_pool_share((uint32_t)threads, r->panels, 1, panels_share, &j);
     }
 }
@@ -269,7 +277,7 @@ ot_status ot_i8_product_run(ot_call *c, const ot_i8_product *p)
     run r = {.p = &q,
              .m = s->m,
              .panels = (s->n + OT_I8_PANEL - 1) / OT_I8_PANEL,
-             .step = ot_i8_row_step(s->k)};
+             .step = ot_i8_row_bytes(s->k)};
     int64_t count = s->m * s->n > 0 ? s->count / (s->m * s->n) : 0, packed = 0, bytes;
     if (count == 0) return OT_OK;
     if (one_matrix(p)) {
@@ -281,8 +289,8 @@ ot_status ot_i8_product_run(ot_call *c, const ot_i8_product *p)
                                   (double)r.m * (double)count * (double)s->n * (double)s->k / 16);
     r.height = ot_min(ot_i8_rows_at_once(s->k), r.m);
     if (!p->job.panels) packed = ot_i8_packed_size(s->k, s->n);
-    if (packed < 0 || !ot_mul_i64(r.step, r.height * 2, &bytes) || bytes > INT64_MAX / 1024 ||
-        packed > INT64_MAX / 1024)
+    if (packed < 0 || !ot_mul_i64(r.step + (int64_t)sizeof(ot_i8_end), r.height, &bytes) ||
+        bytes > INT64_MAX / 1024 || packed > INT64_MAX / 1024)
         return ot_fail_nomem(c->diag);
     r.rows_bytes = ((size_t)bytes + 63) / 64 * 64;
     r.packed_bytes = ((size_t)packed + 63) / 64 * 64;

@@ -1,5 +1,5 @@
-/* Tiles of exact products of bytes by four, as AVX-512 VNNI has them: sums += a0 b0 + a1 b1 + a2 b2 +
- * a3 b3, where one of a and b is unsigned and the other signed. Private to int8_gemm.c. */
+/* Tiles of exact products of bytes by four, as AVX-512 VNNI has them: sums += a0 b0 + a1 b1 + a2 b2
+ * + a3 b3, where one of a and b is unsigned and the other signed. Private to int8_gemm.c. */
 #ifndef OT_ENGINE_CPU_INT8_INT8_QUADS_H
 #define OT_ENGINE_CPU_INT8_INT8_QUADS_H
 

@@ -29,11 +29,11 @@
 typedef struct cut {
     /* channels and maps of a group, products a sum, positions */
     int64_t per, maps_per, k, out_n;
-    int64_t block, blocks;                      /* positions of a block */
-    int64_t rows;                               /* maps whose weights are widened at once */
-    int64_t parts;                              /* shares of a group's maps, tasks of their own */
-    bool direct;                                /* lines are those of x */
-    int64_t line_bytes, panel_bytes, row_bytes; /* of each thread's scratch */
+    int64_t block, blocks; /* positions of a block */
+    int64_t rows;          /* maps whose weights are widened at once */
+    int64_t parts;         /* shares of a group's maps, tasks of their own */
+    bool direct;           /* lines are those of x */
+    int64_t line_bytes, panel_bytes, row_bytes, end_bytes; /* of each thread's scratch */
 } cut;
 
 static int64_t up64(int64_t n) { return ot_ceil_div(n, 64) * 64; }
@@ -71,13 +71,14 @@ static bool make_cut(const ot_qconv *v, uint32_t threads, cut *c)
     if (each < threads) c->parts = ot_min(threads, ot_ceil_div(c->maps_per, 6));
     c->line_bytes = up64(c->block);
     c->panel_bytes = up64(ot_i8_packed_size(c->k, c->block));
-    c->row_bytes = up64(c->rows * ot_i8_row_step(c->k) * (int64_t)sizeof(int16_t));
+    c->row_bytes = up64(c->rows * ot_i8_row_bytes(c->k));
+    c->end_bytes = up64(c->maps_per * (int64_t)sizeof(ot_i8_end));
     return true;
 }
 
 static int64_t each_thread(const cut *c)
 {
-    return LINES * c->line_bytes + c->panel_bytes + c->row_bytes;
+    return LINES * c->line_bytes + c->panel_bytes + c->row_bytes + c->end_bytes;
 }
 
 int64_t ot_qconv_work(const ot_qconv *v, uint32_t threads)
@@ -211,8 +212,9 @@ static void take_line(const ot_qconv *v, uint8_t *to, const line_walk *w, int64_
 
 typedef struct worker {
     uint8_t *lines, *panels;
-    int16_t *rows;
-    const uint8_t *held; /* weights that `rows` has, of `held_n` maps */
+    char *rows;
+    ot_i8_end *ends;
+    const uint8_t *held; /* weights that `rows` and `ends` have, of `held_n` maps */
     int64_t held_n;
 } worker;
 
@@ -256,16 +258,22 @@ static void fill_panels(const ot_qconv *v, const cut *c, const uint8_t *x, int64
 
 /* ---- products ---- */
 
-/* Weights of maps from `first` on as rows of the job. */
+/* Weights of maps from `first` on as rows of the job, or their ends alone where they are read as
+ * they lie. */
 static void make_rows(const ot_qconv *v, const cut *c, int64_t first, const ot_i8_job *j, worker *w)
 {
     const uint8_t *from = v->weights + first * c->k;
+    bool reads = j->rows == from;
     if (w->held == from && w->held_n == j->m) return;
     w->held = from;
     w->held_n = j->m;
-    for (int64_t m = 0; m < j->m; m++)
-        ot_i8_row(j, w->rows + m * j->row_step, from + m * c->k, v->w_signed,
-                  v->w_zeros ? v->w_zeros[first + m] : v->w_zero);
+    for (int64_t m = 0; m < j->m; m++, from += c->k) {
+        int32_t zero = v->w_zeros ? v->w_zeros[first + m] : v->w_zero;
+        if (reads)
+            w->ends[m] = ot_i8_end_of(from, c->k, v->w_signed, zero);
+        else
+            ot_i8_row(j, w->rows + m * j->row_bytes, from, v->w_signed, zero, &w->ends[m]);
+    }
 }
 
 /* Part of an image's output: maps [first, end) at positions [p, p + n). */
@@ -278,17 +286,21 @@ typedef struct piece {
 static void multiply_rows(const ot_qconv *v, const cut *c, const piece *o, worker *w)
 {
     size_t size = ot_dtype_bytes(v->y.type);
-    for (int64_t m = o->first; m < o->end; m += c->rows) {
-        ot_i8_job j = {.m = ot_min(c->rows, o->end - m),
-                       .n = o->n,
-                       .k = c->k,
-                       .way = ot_i8_way_here(),
-                       .rows = w->rows,
-                       .row_step = ot_i8_row_step(c->k),
-                       .panels = w->panels,
-                       .b_signed = v->x_signed,
-                       .b_zero = v->x_zero,
-                       .out = v->y};
+    const ot_i8_job whole = {.n = o->n,
+                             .k = c->k,
+                             .way = ot_i8_way_here(),
+                             .panels = w->panels,
+                             .b_signed = v->x_signed,
+                             .b_zero = v->x_zero,
+                             .out = v->y};
+    bool reads = ot_i8_reads(&whole, v->w_signed);
+    int64_t some = reads ? o->end - o->first : c->rows;
+    for (int64_t m = o->first; m < o->end; m += some) {
+        ot_i8_job j = whole;
+        j.m = ot_min(some, o->end - m);
+        j.rows = reads ? (const void *)(v->weights + m * c->k) : w->rows;
+        j.row_bytes = reads ? c->k : ot_i8_row_bytes(c->k);
+        j.ends = w->ends;
         make_rows(v, c, m, &j, w);
         j.out.to = (char *)v->y.to + (size_t)(o->at + m * c->out_n + o->p) * size;
         j.out.ld = c->out_n;
@@ -327,9 +339,11 @@ static void products_share(void *job, int64_t first, int64_t end, uint32_t parti
     const product_job *j = job;
     const cut *c = j->c;
     char *own = j->work + participant * each_thread(c);
-    worker w = {.lines = (uint8_t *)own,
-                .panels = (uint8_t *)own + LINES * c->line_bytes,
-                .rows = (int16_t *)(void *)(own + LINES * c->line_bytes + c->panel_bytes)};
+    worker w = {
+        .lines = (uint8_t *)own,
+        .panels = (uint8_t *)own + LINES * c->line_bytes,
+        .rows = own + LINES * c->line_bytes + c->panel_bytes,
+        .ends = (ot_i8_end *)(void *)(own + LINES * c->line_bytes + c->panel_bytes + c->row_bytes)};
     for (int64_t k = first; k < end; k++) run_task(j->v, c, j->x, k, &w);
 }
 
