@@ -1,6 +1,7 @@
 """Calls of the library that may take long: they tell how far they are, end after a time, and by Ctrl-C."""
 import ctypes
 import signal
+import sys
 import threading
 import weakref
 from ctypes import c_char_p, c_double, c_int, c_void_p
@@ -14,6 +15,8 @@ Progress = Callable[[str, float], object]
 
 _TELL = ctypes.CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
 _YEARS = 1e9  # seconds that are no time-out
+# The module of C beneath: Python's makes enums of what it returns, which takes a third of a short run.
+_signals = sys.modules.get("_signal", signal)
 
 
 class LongCalls:
@@ -55,9 +58,9 @@ class LongCalls:
         self._handle.call("set_timeout", 0.0 if timeout is None else number_of(timeout, "timeout", 1e-9, _YEARS))
         self._progress, self._raised = progress, None
         self._signals = []
-        before = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+        before = _signals.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
         if callable(before):
-            signal.signal(signal.SIGINT, self._note)
+            _signals.signal(signal.SIGINT, self._note)
         ended: Optional[Cancelled] = None
         try:
             self._handle.call(name)
@@ -66,7 +69,7 @@ class LongCalls:
         finally:
             self._progress = None
             if callable(before):
-                signal.signal(signal.SIGINT, before)
+                _signals.signal(signal.SIGINT, before)
         if self._signals and callable(before):
             before(*self._signals[0])  # raises KeyboardInterrupt, as a rule
         if ended is not None:
