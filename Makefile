@@ -398,10 +398,10 @@ cover:
 arrows: python $(TOOL)
 	@$(PYTHON) scripts/arrows.py --objects $(BUILD)/obj
 
-# Functions of the library that nobody reaches: none, but in the files of scripts/dead.txt.
+# Functions of the library that nobody reaches: none.
 dead: python $(TOOL)
 	$(if $(filter yes,$(ENGINE)),,$(error Without the engine, what only it uses is not reached))
-	@$(PYTHON) scripts/dead.py --main $(BUILD)/obj/commands/main.o --library $(LIB) --sources src --but scripts/dead.txt --link $(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS)
+	@$(PYTHON) scripts/dead.py --main $(BUILD)/obj/commands/main.o --library $(LIB) --sources src --link $(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS)
 
 lint: $(BUILD)/gen/onnx.pb-c.h
 	$(Q)scripts/setup.sh lint

@@ -2,11 +2,9 @@
 """Which functions of the library does nobody reach: not the program, not include/onnx_tile.h, by which the Python package and the
 operator library call it? Objects are compiled with a section for each function, so the linker knows.
 
-  dead.py --main build/obj/commands/main.o --library build/libonnxtile.a --sources src --but FILE --link COMMAND...
+  dead.py --main build/obj/commands/main.o --library build/libonnxtile.a --sources src --link COMMAND...
 
-COMMAND links an executable: compiler, flags and libraries. FILE lists files of sources that may have such functions, and why: a
-path, two spaces, a reason. Prints every function that is found and not in a listed file, and every line of the list that is not
-needed; exit status 1 when there is one.
+COMMAND links an executable: compiler, flags and libraries. Prints every function that is found; exit status 1 when there is one.
 """
 import argparse
 import collections
@@ -68,21 +66,11 @@ def called_beside(path, function):
     return False
 
 
-def read_list(path):
-    with open(path, encoding='utf-8') as f:
-        rows = [x.rstrip('\n').split('  ', 1) for x in f if x.strip() and not x.startswith('#')]
-    bad = [x for x in rows if len(x) != 2 or not x[1].strip()]
-    if bad:
-        sys.exit(f'{path}: no reason: {bad[0][0]}')
-    return {x[0]: x[1].strip() for x in rows}
-
-
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument('--main', required=True)
     ap.add_argument('--library', required=True)
     ap.add_argument('--sources', required=True)
-    ap.add_argument('--but', required=True, help='list of files')
     ap.add_argument('--link', nargs=argparse.REMAINDER, required=True)
     a = ap.parse_args()
     paths = {x[:-2] + '.o': os.path.join(d, x) for d, _, names in os.walk(a.sources) for x in names if x.endswith('.c')}
@@ -98,18 +86,10 @@ def main():
         dead[paths[member]] += sorted(x for x, gone in parts.items() if all(gone) and not called_beside(paths[member], x))
     if not n_all:
         sys.exit(f'{a.library} has no section for each function')
-    but = read_list(a.but)
-    bad = 0
-    for path in sorted(dead):
-        if dead[path] and path not in but:
-            bad += len(dead[path])
-            print(f'{path}: {", ".join(dead[path])}')
-    for path in but:
-        if not dead.get(path):
-            bad += 1
-            print(f'{a.but}: {path}: everything in it is reached, or it is gone')
-    allowed = sum(len(dead.get(x, [])) for x in but)
-    print(f'{n_all} functions, {allowed} in {len(but)} listed files are not reached, {bad} more to be seen to')
+    bad = sum(map(len, dead.values()))
+    for path in sorted(x for x in dead if dead[x]):
+        print(f'{path}: {", ".join(dead[path])}')
+    print(f'{n_all} functions, {bad} of them not reached')
     return 1 if bad else 0
 
 

@@ -6,6 +6,7 @@
 One line a model and form: equal, nodes on the device, nodes on the host by operator, planned and measured bytes of device memory. Equal: the
 rules of our measurements (integers exactly; floats: NMSE 1e-8, largest difference 1e-3 of the largest value; half precision: 1e-4, 2e-2; or
 ten times what ONNX Runtime then differs from itself without its graph optimizations: outputs that are rounding decide nothing).
+Sizes of dynamic inputs are those of --shapes, or of models.json beside the model (a list of {"file", "shapes"}), or the tool's own choice.
 The tiled form is the engine's on devices for goal memory, unless --args says otherwise. Exit 1 when a model differs
 or does not run, and when none was compared; what ONNX Runtime itself refuses is skipped.
 Needs onnxruntime and numpy.
@@ -102,10 +103,30 @@ class Refused(Exception):
     """ONNX Runtime does not take the model: there is nothing to compare with."""
 
 
+def chosen_sizes(a, model):
+    """{input: dims} that the tool takes where nobody says."""
+    r = subprocess.run([a.tool, 'inspect', model, '--json'], capture_output=True, text=True)
+    design = json.loads(r.stdout).get('design') if r.returncode == 0 else None
+    pairs = (x.rsplit('=', 1) for x in shlex.split(design or ''))
+    return {name: [int(d) for d in dims.split(',')] for name, dims in pairs}
+
+
+def listed_sizes(model):
+    """{input: dims} of models.json."""
+    folder, name = os.path.split(model)
+    try:
+        with open(os.path.join(folder, 'models.json'), encoding='utf-8') as f:
+            return next((x.get('shapes', {}) for x in json.load(f) if x.get('file', x['name'] + '.onnx') == name), {})
+    except FileNotFoundError:
+        return {}
+
+
 def reference(a, model, shapes, options):
     """Feeds, and what ONNX Runtime makes of them."""
     try:
         session = ort.InferenceSession(model, options, providers=['CPUExecutionProvider'])
+        if any(i.name not in shapes and not all(isinstance(d, int) and d > 0 for d in i.shape) for i in session.get_inputs()):
+            shapes = {**chosen_sizes(a, model), **shapes}
         feeds = make_inputs(session, shapes, a.seed)
         return feeds, session.run(None, feeds)
     except ORT_ERRORS as ex:
@@ -155,6 +176,7 @@ def main():
     ratios = {'peak_bytes': [], 'arena_bytes': []}
     for model in a.models:
         name, shapes = os.path.splitext(os.path.basename(model))[0], {}
+        shapes.update(listed_sizes(model))
         for s in a.shapes:
             of, binding = s.split(':', 1)
             if of == name:

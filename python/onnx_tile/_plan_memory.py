@@ -51,6 +51,12 @@ class MemoryPlan:
         costs = [s["reuse_cost"] for s in self.scopes if "reuse_cost" in s]
         return sum(costs) if costs else None
 
+    @property
+    def footprint(self) -> Optional[List[Dict[str, Any]]]:
+        """Of each memory: lines, peak_line, peak_bytes, at_peak, goes, less and more (docs/json.md); None without footprint=True."""
+        footprint: Optional[List[Dict[str, Any]]] = self.data.get("footprint")
+        return footprint
+
     def _rows(self) -> List[List[str]]:
         return [[s["scope"] or "-", str(s["buffers"]), format_bytes(s["height_bytes"]), format_bytes(s["lower_bound_bytes"]),
                  format_bytes(s["capacity_bytes"]) or "-", s["mode"]] for s in self.scopes]
@@ -88,7 +94,7 @@ def _write_pairs(pairs: "Iterable[Row]", path: str) -> None:
 def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = None, *, capacity: "Optional[Size]" = None,
                 mode: str = "auto", time_limit: Optional[float] = None, target: "Optional[Path]" = None,
                 sizes: Optional[Mapping[str, int]] = None, threads: int = 1,
-                pairs: "Optional[Union[Path, Iterable[Row]]]" = None) -> MemoryPlan:
+                pairs: "Optional[Union[Path, Iterable[Row]]]" = None, footprint: bool = False) -> MemoryPlan:
     """Place buffers so that those that live at one time do not meet.
 
     buffers: a file (.csv, .tk, .mlir), or rows (id, lower, upper, size[, alignment]): alive from lower to before upper, size in bytes.
@@ -96,7 +102,7 @@ def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = N
     (BudgetError otherwise); without it the lowest plan is sought. mode: "auto", "sequential", "reuse" or "search". time_limit: seconds
     that a search may take; without it a fixed number of steps, the same plan everywhere. target and sizes: of kernels.
     pairs: of tables: a file (.csv, .json), or rows (first, second[, weight]): what it costs that two buffers share bytes; made least after the
-    height.
+    height. footprint: of kernels: MemoryPlan.footprint, what is alive at each line and what 4 KiB more cost there.
 
     Raises ModelError, UsageError, BudgetError or SystemFailure with the program's line.
     """
@@ -107,6 +113,7 @@ def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = N
                         ("target", None if target is None else os.fspath(target))):
         options += [] if value is None else [f"--{name}={value}"]
     options += [f"--size={name}={value}" for name, value in (sizes or {}).items()]
+    options += ["--footprint"] if footprint else []
     options += [] if out is None else [f"--output={os.fspath(out)}"]
     with tempfile.TemporaryDirectory() as folder:
         if isinstance(buffers, (str, os.PathLike)):

@@ -33,7 +33,7 @@ struct ot_arena {
 
 #define HEADER ((sizeof(block) + ALIGN - 1) / ALIGN * ALIGN)
 
-static void *libc_hook(void *ptr, size_t old_size, size_t new_size)
+void *ot_libc_hook(void *ptr, size_t old_size, size_t new_size)
 {
     (void)old_size;
     if (new_size == 0) {
@@ -43,18 +43,16 @@ static void *libc_hook(void *ptr, size_t old_size, size_t new_size)
     return realloc(ptr, new_size);
 }
 
-static ot_alloc_hook the_hook = libc_hook;
-
-void ot_set_alloc_hook(ot_alloc_hook hook) { the_hook = hook ? hook : libc_hook; }
+ot_alloc_hook ot_alloc_with = ot_libc_hook;
 
 void *ot_hook_alloc(void *ptr, size_t old_size, size_t new_size)
 {
-    return the_hook(ptr, old_size, new_size);
+    return ot_alloc_with(ptr, old_size, new_size);
 }
 
 ot_arena *ot_arena_new(void)
 {
-    ot_arena *a = the_hook(NULL, 0, sizeof *a);
+    ot_arena *a = ot_alloc_with(NULL, 0, sizeof *a);
     if (!a) return NULL;
     memset(a, 0, sizeof *a);
     a->next_size = FIRST_BLOCK;
@@ -67,16 +65,16 @@ void ot_arena_free(ot_arena *a)
     if (!a) return;
     for (block *b = a->blocks; b;) {
         block *older = b->next;
-        the_hook(b, b->size, 0);
+        ot_alloc_with(b, b->size, 0);
         b = older;
     }
-    the_hook(a, sizeof *a, 0);
+    ot_alloc_with(a, sizeof *a, 0);
 }
 
 /* A new block with room for `payload` bytes; NULL when memory ran out. */
 static block *new_block(ot_arena *a, size_t payload)
 {
-    block *b = the_hook(NULL, 0, HEADER + payload);
+    block *b = ot_alloc_with(NULL, 0, HEADER + payload);
     if (!b) return NULL;
     b->size = HEADER + payload;
     b->next = a->blocks;

@@ -84,7 +84,12 @@ typedef struct ot_arena ot_arena;
  * Behaves like realloc; new_size 0 frees. NULL restores the C library's. Not thread-safe:
  * set it before any other call. */
 typedef void *(*ot_alloc_hook)(void *ptr, size_t old_size, size_t new_size);
-void ot_set_alloc_hook(ot_alloc_hook hook);
+extern ot_alloc_hook ot_alloc_with;
+void *ot_libc_hook(void *ptr, size_t old_size, size_t new_size);
+static inline void ot_set_alloc_hook(ot_alloc_hook hook)
+{
+    ot_alloc_with = hook ? hook : ot_libc_hook;
+}
 /* Call the current hook; for the few blocks that are no arena's (a third-party library's). */
 void *ot_hook_alloc(void *ptr, size_t old_size, size_t new_size) OT_MUST_USE;
 

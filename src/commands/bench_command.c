@@ -75,7 +75,7 @@ static ot_status load_original(work *w)
 /* A file that was tiled for another runtime gets tiles of the engine in place of those. */
 static ot_status plan_restored(const work *w, side *t, const ot_original *was)
 {
-    if (!was->restored || w->r->no_plan || w->r->device) return OT_OK;
+    if (!was->restored || w->r->no_plan || w->r->device.name) return OT_OK;
     const ot_engine_plan q = {.goal = was->goal,
                               .max_slowdown = was->max_slowdown,
                               .threads = threads_of(w),
@@ -120,7 +120,7 @@ static ot_status open_sides(work *w)
     w->facts.counted = ot_cache_open(&w->side[TILED].cache) && counted;
     for (int k = 0; k < SIDES; k++) {
         side *s = &w->side[k];
-        OT_TRY(ot_model_device_open(w->r->device, w->r->device_memory, w->d, &w->on[k]));
+        OT_TRY(ot_model_device_open(&w->r->device, w->d, &w->on[k]));
         o.place = ot_model_device_backend(&w->on[k]);
         OT_TRY(ot_measured_open(&s->x, s->run.model, &s->feed, &o, w->a, w->d));
     }
@@ -482,7 +482,8 @@ ot_status ot_bench_command(const ot_bench_request *r, ot_diag *d)
     ot_progress_end(r->tile.progress);
     for (int k = 0; k < SIDES; k++) {
         ot_measured_close(&w.side[k].x);
-        ot_model_device_close(&w.on[k]);
+        const ot_status closed = ot_model_device_close(&w.on[k], d);
+        if (s == OT_OK) s = closed;
         ot_feed_release(&w.side[k].feed);
         ot_cache_close(&w.side[k].cache);
         ot_run_free(&w.side[k].run);

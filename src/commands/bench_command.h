@@ -21,8 +21,7 @@ typedef struct ot_bench_request {
     uint64_t seed;
     uint32_t repeat;            /* runs of each model; 0: for some seconds */
     uint32_t threads;           /* 0: one */
-    const char *device;         /* as of ot_run_request, */
-    int64_t device_memory;      /* for each of the two */
+    ot_device_request device;   /* as of ot_run_request, for each of the two */
     const char *trace;          /* file for a Chrome trace of one run of each; NULL: none */
     const char *const *reports; /* [n_reports] files; with tile.plan.detail */
     size_t n_reports;

@@ -174,11 +174,11 @@ ot_status ot_calibrate_command(const ot_calibrate_request *r, ot_diag *d)
     ot_model_device on;
     ot_calibration c = {.log = r->verbose ? stderr : NULL, .progress = r->progress};
     OT_TRY(choose_path(r, path, sizeof path, d));
-    OT_TRY(ot_model_device_open(r->device, 0, d, &on));
+    OT_TRY(ot_model_device_open(&(ot_device_request){.name = r->device}, d, &on));
     c.dev = on.dev;
     ot_status s = c.dev ? measure_device(&c, d) : measure_machine(&c, r->threads, d);
     ot_progress_end(c.progress);
     if (s == OT_OK) s = finish(r, &c, path, d);
-    ot_model_device_close(&on);
-    return s;
+    const ot_status closed = ot_model_device_close(&on, d);
+    return s == OT_OK ? closed : s;
 }

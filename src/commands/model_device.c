@@ -6,25 +6,39 @@
 
 #include <math.h>
 
-ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d, ot_model_device *out)
+ot_status ot_model_device_open(const ot_device_request *r, ot_diag *d, ot_model_device *out)
 {
     ot_dev_api api;
     uint32_t number;
     ot_device_error e;
-    const ot_device_options o = {.budget = budget};
+    const ot_device_options o = {.budget = r->budget, .validate = r->checks};
     *out = (ot_model_device){0};
-    if (!name || strcmp(name, "cpu") == 0) return OT_OK;
-    if (!ot_device_parse(name, &api, &number))
-        return ot_fail(d, OT_E_USAGE, "--device '%.100s' is no device", name);
+    if (!r->name || strcmp(r->name, "cpu") == 0) return OT_OK;
+    if (!ot_device_parse(r->name, &api, &number))
+        return ot_fail(d, OT_E_USAGE, "--device '%.100s' is no device", r->name);
     if (ot_device_open(api, number, &o, &e, &out->dev) != OT_OK) return ot_device_tell(&e, d);
-    out->place = ot_device_backend(out->dev);
+    out->laid = ot_device_suited(out->dev);
+    out->laid.poisons = out->checks = r->checks;
+    out->place = ot_device_backend(&out->laid);
     return OT_OK;
 }
 
-void ot_model_device_close(ot_model_device *x)
+static ot_status check(ot_device *dev, ot_diag *d)
 {
+    const char *first = "";
+    const uint32_t left = ot_device_leaks(dev, stderr), found = ot_device_findings(dev, &first);
+    if (found)
+        return ot_fail(d, OT_E_SYSTEM, "the validation layer found %u things, the first: %.600s",
+                       found, first);
+    return left ? ot_fail(d, OT_E_SYSTEM, "%u things of the device were never freed", left) : OT_OK;
+}
+
+ot_status ot_model_device_close(ot_model_device *x, ot_diag *d)
+{
+    const ot_status s = x->dev && x->checks ? check(x->dev, d) : OT_OK;
     ot_device_close(x->dev);
     *x = (ot_model_device){0};
+    return s;
 }
 
 const ot_backend *ot_model_device_backend(const ot_model_device *x)
@@ -82,6 +96,10 @@ void ot_model_device_print(const ot_model_device *x, const ot_session *s, const 
         fprintf(f, "; %s of it through maps",
                 ot_format_bytes((double)(v.mapped_up + v.mapped_down), c, sizeof c));
     fputc('\n', f);
+    if (x->checks)
+        fprintf(f, "%s         checked: %s filled with NaN before each run%s\n", indent,
+                ot_format_bytes((double)v.poisoned, a, sizeof a),
+                facts->api == OT_DEV_VULKAN ? "; under the validation layer" : "");
     print_layouts(&v.layouts, indent, f);
     for (uint32_t k = 0; k < v.n_fallbacks; k++) {
         fprintf(f, "%s         on the host: %u ", indent, v.fallbacks[k].n);
@@ -148,6 +166,7 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_put_int(j, "nodes_on_host", v.n_host);
     ot_json_put_int(j, "functions", v.n_programs);
     ot_json_put_int(j, "launches", v.n_launches);
+    if (x->checks) ot_json_put_int(j, "poisoned_bytes", v.poisoned);
     ot_json_put_int(j, "uploaded_bytes", v.uploaded);
     ot_json_put_int(j, "downloaded_bytes", v.downloaded);
     put_moves(&v, j);

@@ -8,18 +8,27 @@
 
 typedef struct ot_model_device {
     ot_device *dev; /* NULL: the host */
-    ot_backend place;
+    ot_device_laid laid;
+    ot_backend place; /* of laid: this struct is not moved */
+    bool checks;
     bool recorded;
     /* bytes per second that large uploads, downloads and copies reach; 0: not measured */
     double peak[3];
 } ot_model_device;
 
-/* `name`: NULL or "cpu": none; else as ot_device_parse takes it. budget: bytes that buffers may
- * take; 0: all. To be closed after the sessions on it. OT_E_USAGE: there is no such device, in
- * one line. */
-ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d,
+typedef struct ot_device_request {
+    const char *name; /* NULL or "cpu": none; else as ot_device_parse takes it */
+    int64_t budget;   /* bytes that buffers may take; 0: all */
+    /* memory of activations is filled before each run; Vulkan under its validation layer */
+    bool checks;
+} ot_device_request;
+
+/* To be closed after the sessions on it. OT_E_USAGE: there is no such device, in one line. */
+ot_status ot_model_device_open(const ot_device_request *r, ot_diag *d,
                                ot_model_device *out) OT_MUST_USE;
-void ot_model_device_close(ot_model_device *x);
+/* OT_E_SYSTEM, where it checks: something of the device was not given back (a line each on
+ * stderr), or the validation layer found something. */
+ot_status ot_model_device_close(ot_model_device *x, ot_diag *d) OT_MUST_USE;
 /* Of ot_session_options; NULL: the host. */
 const ot_backend *ot_model_device_backend(const ot_model_device *x);
 /* The session's figures on the device: lines, each opened by `indent`; a JSON object "device". */

@@ -86,6 +86,8 @@ const option option_table[] = {
      "where to run: here (cpu, too), on a device of OpenCL or, models, of Vulkan or CUDA"},
     {"device-memory", 0, "SIZE", SIZE, NULL, AT(device_memory), RUNNERS, MACHINE,
      "memory that the model may take of --device, else exit 3 (default: all of it)"},
+    {"device-check", 0, NULL, FLAG, NULL, AT(device_check), RUNNERS, MACHINE,
+     "look for mistakes on --device: NaN in its memory before each run, Vulkan's validation layer"},
 
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS | RUN, AIMS,
      "what to minimise (explain: memory; run: no plan)"},

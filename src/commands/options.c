@@ -202,6 +202,8 @@ static ot_status check_device(ot_diag *d, const ot_options *o)
         return ot_fail(d, OT_E_USAGE,
                        "--device-memory is a device's: add --device opencl (here, --memory-budget "
                        "plans for one)");
+    if (o->device_check && !device)
+        return ot_fail(d, OT_E_USAGE, "--device-check looks at a device: add --device opencl");
     if (o->command != OT_CMD_RUN_KERNEL) return OT_OK;
     if (o->trace && (device || o->source))
         return ot_fail(d, OT_E_USAGE,

@@ -80,6 +80,7 @@ typedef struct ot_options {
     /* of run-kernel, run and bench: "cpu", "opencl", "vulkan:1"; NULL: not given */
     const char *device;
     int64_t device_memory; /* of run and bench: bytes; 0: all that the device has */
+    bool device_check;     /* of run and bench */
     const char *source;    /* of run-kernel: device program to write; NULL: none */
     uint32_t work_items;   /* of run-kernel; 0: the device's choice */
     const char **reports;  /* [n_reports] files to write */

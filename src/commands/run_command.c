@@ -154,7 +154,7 @@ static ot_status run_all(work *w)
 {
     const ot_run_request *r = w->r;
     ot_feed_request f = {r->inputs, r->n_inputs, r->shapes, r->n_shapes, r->seed, true};
-    OT_TRY(ot_model_device_open(r->device, r->device_memory, w->d, &w->on));
+    OT_TRY(ot_model_device_open(&r->device, w->d, &w->on));
     ot_session_options o = {.place = ot_model_device_backend(&w->on),
                             .threads = r->threads,
                             .reference = r->reference,
@@ -304,9 +304,9 @@ ot_status ot_run_command(const ot_run_request *r, ot_diag *d)
     ot_run_outputs_close(&w.outputs);
     ot_measured_close(&w.x);
     for (uint32_t k = 0; k < w.windows.n; k++) ot_row_window_free(w.windows.all[k]);
-    ot_model_device_close(&w.on);
+    const ot_status closed = ot_model_device_close(&w.on, d);
     ot_feed_release(&w.feed);
     ot_model_free(w.m);
     ot_arena_free(w.a);
-    return s;
+    return s == OT_OK ? closed : s;
 }

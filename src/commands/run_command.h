@@ -6,6 +6,7 @@
 #ifndef OT_COMMANDS_RUN_COMMAND_H
 #define OT_COMMANDS_RUN_COMMAND_H
 
+#include "model_device.h"
 #include "run_outputs.h"
 #include "tiling/plan.h"
 
@@ -28,15 +29,13 @@ typedef struct ot_run_request {
     uint64_t seed;
     const ot_run_output *outputs; /* [n_outputs] those that are written, each to its file; */
     size_t n_outputs;
-    const char *output_dir; /* or all to a folder; NULL: not so */
-    /* "opencl", "vulkan:1" and the like; NULL or "cpu": the engine itself */
-    const char *device;
-    int64_t device_memory; /* bytes that the model may take of it; 0: all */
-    const char *trace;     /* file for a Chrome trace of one more run; NULL: none */
-    uint32_t repeat;       /* 0: once */
-    uint32_t threads;      /* 0: one */
-    ot_progress *progress; /* of repeated runs; NULL: none */
-    bool reference;        /* reference kernels only */
+    const char *output_dir;   /* or all to a folder; NULL: not so */
+    ot_device_request device; /* none: the engine itself */
+    const char *trace;        /* file for a Chrome trace of one more run; NULL: none */
+    uint32_t repeat;          /* 0: once */
+    uint32_t threads;         /* 0: one */
+    ot_progress *progress;    /* of repeated runs; NULL: none */
+    bool reference;           /* reference kernels only */
     /* a file that was tiled for another runtime runs by its tiles; by its original, not planned */
     bool as_is, no_plan;
     bool has_goal; /* any model is planned for */

@@ -46,8 +46,6 @@ typedef struct ot_device_error {
     char message[512]; /* one line */
 } ot_device_error;
 
-/* "out-of-memory": the fault's name, of --json. */
-const char *ot_device_fault_name(ot_device_fault fault);
 /* The error as the diagnosis of a command; returns its status: OT_E_USAGE (not here,
  * unsupported), OT_E_BUDGET (out of memory), OT_E_NOMEM, OT_E_SYSTEM. */
 ot_status ot_device_tell(const ot_device_error *e, ot_diag *d);

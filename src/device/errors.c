@@ -3,25 +3,6 @@
 
 #include <stdarg.h>
 
-const char *ot_device_fault_name(ot_device_fault fault)
-{
-    switch (fault) {
-    case OT_DEV_FINE: return "fine";
-    case OT_DEV_NOT_HERE: return "not-here";
-    case OT_DEV_OUT_OF_MEMORY: return "out-of-memory";
-    case OT_DEV_HOST_MEMORY: return "host-memory";
-    case OT_DEV_INVALID_POINTER: return "invalid-pointer";
-    case OT_DEV_INVALID_OBJECT: return "invalid-object";
-    case OT_DEV_NO_MEMORY_TYPE: return "no-memory-type";
-    case OT_DEV_LOST: return "lost";
-    case OT_DEV_COMPILE: return "compile";
-    case OT_DEV_UNSUPPORTED: return "unsupported";
-    case OT_DEV_CANCELLED: return "cancelled";
-    case OT_DEV_FAILED: return "failed";
-    }
-    return "failed";
-}
-
 static ot_status status_of(ot_device_fault fault)
 {
     switch (fault) {

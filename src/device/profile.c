@@ -297,16 +297,10 @@ static void put_heap(const ot_dev_heap *h, ot_json *j)
     ot_dev_heap_stats s = ot_dev_heap_count(h);
     ot_json_open(j, NULL);
     ot_json_put_text(j, "name", ot_dev_heap_name(h));
-    ot_json_put_int(j, "requested_bytes", s.requested);
-    ot_json_put_int(j, "used_bytes", s.used);
     ot_json_put_int(j, "held_bytes", s.held);
-    ot_json_put_int(j, "peak_bytes", s.peak_used);
-    ot_json_put_int(j, "peak_held_bytes", s.peak_held);
-    ot_json_put_int(j, "largest_free_bytes", s.largest_free);
-    ot_json_put_number(j, "fragmentation", s.fragmentation);
+    ot_json_put_int(j, "peak_bytes", s.peak);
     ot_json_put_int(j, "taken", (int64_t)s.n_taken);
     ot_json_put_int(j, "given", (int64_t)s.n_given);
-    ot_json_put_int(j, "reused", (int64_t)s.n_reused);
     ot_json_close(j);
 }
 

@@ -223,7 +223,8 @@ static ot_status run_model(runner *r, ot_model *m, ot_arena *a, ot_gate *g, bool
     ot_feed feed = {0};
     ot_measured x = {0};
     ot_feed_request none = {0};
-    const ot_backend place = r->dev ? ot_device_backend(r->dev) : (ot_backend){0};
+    const ot_device_laid laid = r->dev ? ot_device_suited(r->dev) : (ot_device_laid){0};
+    const ot_backend place = ot_device_backend(&laid);
     ot_session_options o = {.threads = r->threads, .place = r->dev ? &place : NULL};
     ot_status s = ot_feed_new(m->graph, &none, a, &r->d, &feed);
     if (s == OT_OK) s = ot_measured_open(&x, m, &feed, &o, a, &r->d);

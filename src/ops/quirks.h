@@ -33,7 +33,7 @@ typedef struct ot_quirk_row {
     const char *seen; /* how it shows */
 } ot_quirk_row;
 
-const ot_quirk_row *ot_quirk_of(ot_quirk q);
+extern const ot_quirk_row ot_quirk_rows[OT_QUIRK_COUNT];
 /* Whether some of `by` have the quirk. */
 bool ot_quirk_concerns(ot_quirk q, uint32_t by);
 /* The same, and an operator of that name is one of its. */

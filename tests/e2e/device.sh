@@ -91,6 +91,8 @@ says "must be host, cpu, opencl, vulkan or cuda, or one of them with :N"
 OCL_ICD_VENDORS=$tmp/none expect 2 "$TOOL" run "$tmp/net.ot" --device opencl
 says "OpenCL"
 expect 0 "$TOOL" run "$tmp/net.ot" --device host --output-dir "$tmp/host"
+expect 2 "$TOOL" run "$tmp/net.ot" --device-check
+says "add --device opencl"
 expect 2 "$TOOL" run "$tmp/net.ot" --device-memory 1G
 says "add --device opencl"
 
@@ -128,6 +130,12 @@ run_on() {
     expect 0 "$TOOL" "$tmp/net.ot" -o "$tmp/tiled.onnx" --emit engine --force --l2 64K -q
     expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --json --output-dir "$tmp/tiled"
     py figures "$tmp" "$tmp/out" "$api" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
+
+    # looked at: memory of activations is NaN before each run, and nothing of it is in what comes out
+    expect 0 "$TOOL" run "$tmp/net.ot" --device "$api" --device-check --output-dir "$tmp/checked"
+    grep -q "checked: .* filled with NaN before each run" "$tmp/out" || fail "not checked: $(cat "$tmp/out")"
+    expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --device-check --repeat 2 --json
+    py checked "$tmp" "$tmp/out" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 
     # a budget: kept to the byte, or refused before anything runs
     need=$("$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["device"]["held_bytes"])' "$tmp/untiled.json")

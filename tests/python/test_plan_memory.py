@@ -68,6 +68,22 @@ class PlanMemory(unittest.TestCase):
         with self.assertRaises(onnx_tile.ModelError):
             onnx_tile.plan_memory(rows, pairs=[("a", "d")])
 
+    def test_footprint(self):
+        """Two loads that live at one time; 4 KiB more beside them fit above, beside the first alone in the place of the second."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "k.tk")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write('kernel k target "ascend-a2" {\n  param x: 32x32 f32 @gm\n  param y: 32x32 f32 @gm\n  alloc a: 32x32 f32 @ub\n'
+                        '  alloc b: 32x32 f32 @ub\n  alloc c: 32x32 f32 @ub\n  load a <- x\n  load b <- x\n  c = vector.add(a, b)\n'
+                        '  store y <- c\n}\n')
+            self.assertIsNone(onnx_tile.plan_memory(path).footprint)
+            scope, = onnx_tile.plan_memory(path, footprint=True).footprint
+        self.assertEqual((scope["scope"], scope["peak_bytes"]), ("ub", max(line["live_bytes"] for line in scope["lines"])))
+        self.assertEqual([line["live_bytes"] for line in scope["lines"] if line["line"] == 7], [4096])
+        self.assertGreaterEqual(scope["peak_bytes"], 8192)
+        with self.assertRaises(onnx_tile.UsageError):
+            onnx_tile.plan_memory([("a", 0, 1, 8)], footprint=True)
+
     def test_what_cannot_be(self):
         with self.assertRaisesRegex(onnx_tile.BudgetError, "^(?!onnx-tile)"):
             onnx_tile.plan_memory([("a", 0, 2, 100), ("b", 1, 4, 60)], capacity=159)

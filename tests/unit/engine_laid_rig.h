@@ -46,8 +46,8 @@ static inline void want_done(laid_want *w)
 /* The same on the device in this layout, twice; *f: what the session says of it. */
 static inline void same_laid(const laid_want *w, ot_dg_layout layout, ot_device_figures *f)
 {
-    const ot_device_laid laid = {dev, layout};
-    const ot_backend in_layout = ot_device_backend_laid(&laid);
+    const ot_device_laid laid = {.dev = dev, .layout = layout, .poisons = true};
+    const ot_backend in_layout = ot_device_backend(&laid);
     bench got;
     open_with(&got, w->text, (ot_session_options){.place = &in_layout});
     if (got.status != OT_OK) fail_msg("%s\n%s", got.d.message, w->text);

@@ -24,11 +24,7 @@ static ot_status use(session *s, const char *program, ot_device_error *e)
     OT_TRY(ot_dev_program_new(
         s->dev, &(ot_dev_source){"p", OT_DEV_NATIVE, program, strlen(program), NULL}, e, &p));
     OT_TRY(ot_dev_program_binary(s->dev, p, s->mem, e, &data, &n));
-    OT_TRY(ot_dev_heap_new(s->dev,
-                           &(ot_dev_heap_options){.strategy = OT_DEV_POOLED,
-                                                  .kind = OT_DEV_MEM_HOST,
-                                                  .chunk_bytes = 1},
-                           e, &s->heap));
+    OT_TRY(ot_dev_heap_new(s->dev, &(ot_dev_heap_options){.kind = OT_DEV_MEM_HOST}, e, &s->heap));
     OT_TRY(ot_dev_heap_new(s->dev, &(ot_dev_heap_options){0}, e, &s->arena));
     OT_TRY(ot_dev_take(s->arena, "a", 512, e, &a));
     OT_TRY(ot_dev_take(s->arena, "b", 300, e, &b));
@@ -79,8 +75,7 @@ static int64_t walk(const dev_driver *driver, const char *program, ot_device_fau
         int64_t calls = fault_calls;
         fault_calls = 1 << 20; /* no fault any more */
         if (calls > fault_at && (st == OT_OK || e.fault != kind))
-            fail_msg("call %d: %d, %s: %s", (int)fault_at, (int)st, ot_device_fault_name(e.fault),
-                     e.message);
+            fail_msg("call %d: %d, %s: %s", (int)fault_at, (int)st, fault_name(e.fault), e.message);
         if (s.dev && attempt(&s, program, &e) != OT_OK)
             fail_msg("second attempt after call %d: %s", (int)fault_at, e.message);
         ot_device_close(s.dev);

@@ -220,6 +220,7 @@ static void operators_are_the_references(void **state)
     for (uint32_t j = 0; j < f.n_fallbacks; j++)
         print_message("on the host: %s: %s\n", f.fallbacks[j].op, f.fallbacks[j].why);
     assert_int_equal(f.n_host, 0);
+    assert_int_equal(f.poisoned, f.arena_bytes);
     for (uint32_t j = 0; j < 16; j++) ot_nd_release(&in[j]);
     close_bench(&got);
     close_bench(&want);

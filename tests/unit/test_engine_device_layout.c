@@ -182,8 +182,8 @@ static void columns_are_packed(void **state)
     ot_dg_layout layouts[2] = {ot_device_layout(&gpu), {.together = 1, .sector = 64}};
     layouts[0].tiles = OT_DG_NEVER; /* where columns lie apart does not matter */
     for (int k = 0; k < 2; k++) {
-        const ot_device_laid laid = {dev, layouts[k]};
-        const ot_backend place_of = ot_device_backend_laid(&laid);
+        const ot_device_laid laid = {.dev = dev, .layout = layouts[k]};
+        const ot_backend place_of = ot_device_backend(&laid);
         bench b;
         ot_device_figures f;
         open_with(&b,
@@ -208,8 +208,8 @@ static void columns_are_packed(void **state)
 static void packed_weights_are_planned(void **state)
 {
     NEEDS_DEVICE(state);
-    const ot_device_laid laid = {dev, {.packs = OT_DG_ALWAYS}};
-    const ot_backend packed = ot_device_backend_laid(&laid);
+    const ot_device_laid laid = {.dev = dev, .layout = {.packs = OT_DG_ALWAYS}};
+    const ot_backend packed = ot_device_backend(&laid);
     bench b;
     ot_device_figures f;
     open_with(&b,
@@ -239,12 +239,12 @@ static void lanes_are_spread_where_it_pays(void **state)
         "input %x : float32[1,16,8,256]\ninit %w : float32[16,16,3,3] = random 1\n"
         "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\noutput %y\n";
     const ot_device_facts gpu = {.cache_line = 128};
-    ot_device_laid as_gpu = {dev, ot_device_layout(&gpu)};
-    const ot_device_laid as_cpu = {dev, {.together = 1, .sector = 64}};
+    ot_device_laid as_gpu = {.dev = dev, .layout = ot_device_layout(&gpu)};
+    const ot_device_laid as_cpu = {.dev = dev, .layout = {.together = 1, .sector = 64}};
     as_gpu.layout.tiles = OT_DG_NEVER;
     const ot_device_laid *const laid[2] = {&as_gpu, &as_cpu};
     for (int k = 0; k < 2; k++) {
-        const ot_backend place_of = ot_device_backend_laid(laid[k]);
+        const ot_backend place_of = ot_device_backend(laid[k]);
         bench b;
         ot_device_figures f;
         open_with(&b, net, (ot_session_options){.place = &place_of});

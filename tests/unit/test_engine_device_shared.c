@@ -96,8 +96,9 @@ static void rows_with_equals_and_nan(void **state)
     x[1][133] = NAN;
     for (int k = 0; k < 200; k++) x[2][k] = -INFINITY;
     ot_nd in = F32S(x, 3, 200), got[5] = {{0}};
-    const ot_device_laid laid = {dev, {.together = 32, .busy = 1000, .shares_rows = OT_DG_ALWAYS}};
-    const ot_backend shared = ot_device_backend_laid(&laid);
+    const ot_device_laid laid = {
+        .dev = dev, .layout = {.together = 32, .busy = 1000, .shares_rows = OT_DG_ALWAYS}};
+    const ot_backend shared = ot_device_backend(&laid);
     bench b;
     open_with(&b, text, (ot_session_options){.place = &shared});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
@@ -224,8 +225,9 @@ static void matrices_with_infinities(void **state)
     x[9][2] = 3.4028234e38F;
     ot_nd in = F32S(x, 40, 24), want[1] = {{0}}, got[1] = {{0}};
     const ot_device_laid laid = {
-        dev, {.together = 32, .busy = 1000, .tiles = OT_DG_ALWAYS, .matrices = OT_DG_ALWAYS}};
-    const ot_backend forced = ot_device_backend_laid(&laid);
+        .dev = dev,
+        .layout = {.together = 32, .busy = 1000, .tiles = OT_DG_ALWAYS, .matrices = OT_DG_ALWAYS}};
+    const ot_backend forced = ot_device_backend(&laid);
     bench host, b;
     open_with(&host, text, (ot_session_options){.reference = true});
     run_ok(&host, &in, want);

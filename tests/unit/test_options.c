@@ -367,6 +367,13 @@ static void bench_and_calibrate_options(void **state)
     assert_int_equal(p.s, OT_OK);
     assert_string_equal(p.o.device, "vulkan:1");
     ot_options_free(&p.o);
+    p = parse("run", "m.onnx", "--device-check", "--device=opencl", NULL);
+    assert_true(p.s == OT_OK && p.o.device_check);
+    ot_options_free(&p.o);
+    p = parse("bench", "m.onnx", "--device-check", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "--device-check looks at a device"));
+    ot_options_free(&p.o);
     p = parse("calibrate", "--device=vulkan:1", NULL); /* the cache is this machine's */
     assert_int_equal(p.s, OT_E_USAGE);
     ot_options_free(&p.o);

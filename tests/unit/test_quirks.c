@@ -13,7 +13,7 @@ static void rows_are_whole(void **state)
 {
     (void)state;
     for (int q = 0; q < OT_QUIRK_COUNT; q++) {
-        const ot_quirk_row *r = ot_quirk_of((ot_quirk)q);
+        const ot_quirk_row *r = &ot_quirk_rows[q];
         assert_true(*r->name && *r->ops && *r->seen && r->why < OT_WHYS);
         assert_true(r->by != 0 && (r->by & ~OT_BY_ALL) == 0);
         /* what is kept for whoever runs it, keeps to every row */

@@ -229,9 +229,7 @@ const ot_node_time *ot_session_times(const ot_session *s, uint32_t *n);
 /* Read an .npy (versions 1 to 3, little-endian, C order or Fortran order) or a TensorProto (.pb).
  */
 ot_status ot_npy_read(const char *path, ot_diag *d, ot_nd *out) OT_MUST_USE;
-/* Whole or not at all. Fails with OT_E_INPUT for types that .npy has not. */
-ot_status ot_npy_write(const char *path, const ot_nd *a, ot_diag *d) OT_MUST_USE;
-/* The same into an open file; `what` opens the message. */
+/* Into an open file; `what` opens the message. OT_E_INPUT: a type that .npy has not. */
 struct ot_sink;
 ot_status ot_npy_put(struct ot_sink *sink, const ot_nd *a, const char *what,
                      ot_diag *d) OT_MUST_USE;

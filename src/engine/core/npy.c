@@ -324,19 +324,3 @@ ot_status ot_npy_put(ot_sink *sink, const ot_nd *a, const char *what, ot_diag *d
     ot_sink_put(sink, a->data, (size_t)bytes);
     return sink->status;
 }
-
-ot_status ot_npy_write(const char *path, const ot_nd *a, ot_diag *d)
-{
-    ot_arena *arena = ot_arena_new();
-    ot_out o;
-    if (!arena) return ot_fail_nomem(d);
-    ot_status s = ot_out_open(&o, path, arena, d);
-    if (s == OT_OK) {
-        s = ot_npy_put(&o.sink, a, path, d);
-        if (s == OT_OK) s = ot_out_seal(&o);
-        if (s == OT_OK) s = ot_out_publish(&o);
-        ot_out_close(&o);
-    }
-    ot_arena_free(arena);
-    return s;
-}

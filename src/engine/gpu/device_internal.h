@@ -191,6 +191,7 @@ struct dv_session {
     bool maps;     /* they are used */
     bool idle;     /* no command runs that the host would have to wait for */
     bool streams;  /* tiles move */
+    bool poisons;  /* the arena is filled before a run */
     void **pinned; /* [n_pinned] memory of the host, until the session ends */
     size_t n_pinned, cap_pinned;
     ot_dev_event last, stored; /* the last command of `queue`, the last download */

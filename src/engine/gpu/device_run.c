@@ -189,6 +189,21 @@ static ot_status run_schedule(const dv_at *r)
     return OT_OK;
 }
 
+/* What the run before left is gone: nothing of it can be taken for what a kernel makes now. */
+static ot_status poison(dv_session *s)
+{
+    ot_device_error e;
+    OT_TRY(dv_windows_close(s, false));
+    for (uint32_t k = 0; k < s->top->arena.n_blocks; k++) {
+        ot_dev_slice x = s->arena[k];
+        x.bytes -= x.bytes % 4;
+        if (x.bytes == 0) continue;
+        OT_TRY(dv_told(s, ot_dev_fill(s->dev, s->queue, x, UINT32_MAX, NULL, &e, &s->last), &e));
+        s->figures.poisoned += x.bytes;
+    }
+    return finish_queue(s, s->queue);
+}
+
 ot_status dv_run(dv_session *s)
 {
     const dv_at r = {.s = s, .q = s->top};
@@ -197,7 +212,9 @@ ot_status dv_run(dv_session *s)
     f->n_uploads = f->n_downloads = f->n_launches = 0;
     f->mapped_up = f->mapped_down = 0;
     memset(s->waits, 0, sizeof s->waits);
-    ot_status st = dv_send_first(s);
+    f->poisoned = 0;
+    ot_status st = s->poisons ? poison(s) : OT_OK;
+    if (st == OT_OK) st = dv_send_first(s);
     if (st == OT_OK) st = run_schedule(&r);
     ot_diag *told = s->s->d, later = {0};
     /* what is under way must end all the same: it reads and writes memory of this run */

@@ -145,9 +145,10 @@ static ot_dg_target target_of(const ot_device_facts *f, const ot_dg_layout *layo
                           .layout = *layout};
 }
 
-static ot_status make_on(ot_device *dev, const ot_dg_layout *layout, ot_session *session,
-                         void **state)
+static ot_status make_session(const ot_backend *place, ot_session *session, void **state)
 {
+    const ot_device_laid *laid = place->with;
+    ot_device *dev = laid->dev;
     ot_arena *a = ot_arena_new();
     dv_session *s = a ? OT_NEW(a, dv_session) : NULL;
     *state = NULL;
@@ -160,8 +161,9 @@ static ot_status make_on(ot_device *dev, const ot_dg_layout *layout, ot_session 
                       .a = a,
                       .maps = dv_maps(ot_device_about(dev)),
                       .idle = true,
-                      .figures.layouts.layout = *layout};
-    s->target = target_of(ot_device_about(dev), layout);
+                      .poisons = laid->poisons,
+                      .figures.layouts.layout = laid->layout};
+    s->target = target_of(ot_device_about(dev), &laid->layout);
     ot_status st = build(s);
     if (st != OT_OK) {
         free_session(s);
@@ -171,29 +173,16 @@ static ot_status make_on(ot_device *dev, const ot_dg_layout *layout, ot_session 
     return OT_OK;
 }
 
-static ot_status make_session(const ot_backend *place, ot_session *session, void **state)
-{
-    const ot_dg_layout layout = ot_device_layout(ot_device_about(place->with));
-    return make_on(place->with, &layout, session, state);
-}
-
-static ot_status make_laid(const ot_backend *place, ot_session *session, void **state)
-{
-    const ot_device_laid *laid = place->with;
-    return make_on(laid->dev, &laid->layout, session, state);
-}
-
 static ot_status run_session(void *state) { return dv_run(state); }
 
-ot_backend ot_device_backend(ot_device *dev)
+ot_device_laid ot_device_suited(ot_device *dev)
 {
-    return (ot_backend){
-        .make = make_session, .run = run_session, .free = free_session, .with = dev};
+    return (ot_device_laid){.dev = dev, .layout = ot_device_layout(ot_device_about(dev))};
 }
 
-ot_backend ot_device_backend_laid(const ot_device_laid *laid)
+ot_backend ot_device_backend(const ot_device_laid *laid)
 {
-    return (ot_backend){.make = make_laid,
+    return (ot_backend){.make = make_session,
                         .run = run_session,
                         .free = free_session,
                         .with = (void *)(uintptr_t)laid};

@@ -21,15 +21,17 @@
 #include "engine/core/engine.h"
 #include "engine/gpu/shaders/shaders.h"
 
-/* Place of ot_session_options: sessions made with it run on dev, which outlives them. */
-ot_backend ot_device_backend(ot_device *dev);
-/* A device and the layouts that its kernels take, in place of those that suit it. */
+/* A device and how sessions use it. */
 typedef struct ot_device_laid {
     ot_device *dev;
-    ot_dg_layout layout;
+    ot_dg_layout layout; /* that its kernels take */
+    /* when a run begins, all bits of the activations' memory are set: of floats, NaN */
+    bool poisons;
 } ot_device_laid;
-/* The same, of `laid`, which outlives the place. */
-ot_backend ot_device_backend_laid(const ot_device_laid *laid);
+/* dev, with the layouts that suit it. */
+ot_device_laid ot_device_suited(ot_device *dev);
+/* Place of ot_session_options: sessions made with it run on laid->dev. Both outlive them. */
+ot_backend ot_device_backend(const ot_device_laid *laid);
 /* The layouts that suit a device of these facts. */
 ot_dg_layout ot_device_layout(const ot_device_facts *f);
 
@@ -71,6 +73,7 @@ typedef struct ot_device_figures {
     int64_t uploaded, downloaded;                /* bytes of the last run, */
     uint32_t n_uploads, n_downloads, n_launches; /* and how often */
     int64_t mapped_up, mapped_down;              /* bytes of these that the host copied in maps */
+    int64_t poisoned;                            /* bytes that were filled before the last run */
     const ot_dev_heap *heap;                     /* of the session */
     ot_dev_mover_stats moves; /* what its mover did since it was made, weights included */
     const ot_device_fallback *fallbacks; /* [n_fallbacks] of the session */

@@ -1,24 +1,17 @@
 /* The runtimes by name, and what follows from their tables. */
 #include "runtime.h"
 
-static const ot_runtime *const RUNTIMES[] = {
+const ot_runtime *const ot_runtimes[OT_RUNTIMES] = {
     &ot_runtime_onnxruntime,  &ot_runtime_openvino,     &ot_runtime_loop,
     &ot_runtime_portable,     &ot_runtime_engine,       &ot_runtime_device,
     &ot_runtime_device_plain, &ot_runtime_device_while, &ot_runtime_device_while_plain,
     &ot_runtime_gpu,          &ot_runtime_gpu_plain,    &ot_runtime_engine_device,
 };
-#define N_RUNTIMES (sizeof RUNTIMES / sizeof *RUNTIMES)
-
-const ot_runtime *const *ot_runtimes(size_t *n)
-{
-    *n = N_RUNTIMES;
-    return RUNTIMES;
-}
 
 const ot_runtime *ot_runtime_named(const char *name)
 {
-    for (size_t k = 0; k < N_RUNTIMES; k++)
-        if (strcmp(RUNTIMES[k]->name, name) == 0) return RUNTIMES[k];
+    for (size_t k = 0; k < OT_RUNTIMES; k++)
+        if (strcmp(ot_runtimes[k]->name, name) == 0) return ot_runtimes[k];
     return NULL;
 }
 
@@ -27,10 +20,10 @@ const ot_runtime *ot_runtime_asked(const char *name, char *names, size_t size)
     const ot_runtime *r = ot_runtime_named(name);
     if (r && r->summary) return r;
     *names = '\0';
-    for (size_t k = 0; k < N_RUNTIMES; k++) {
+    for (size_t k = 0; k < OT_RUNTIMES; k++) {
         size_t used = strlen(names);
-        if (RUNTIMES[k]->summary)
-            snprintf(names + used, size - used, "%s%s", used ? ", " : "", RUNTIMES[k]->name);
+        if (ot_runtimes[k]->summary)
+            snprintf(names + used, size - used, "%s%s", used ? ", " : "", ot_runtimes[k]->name);
     }
     return NULL;
 }
@@ -38,9 +31,9 @@ const ot_runtime *ot_runtime_asked(const char *name, char *names, size_t size)
 ot_status ot_runtime_list(FILE *f)
 {
     int rc = 0;
-    for (size_t k = 0; k < N_RUNTIMES && rc >= 0; k++)
-        if (RUNTIMES[k]->summary)
-            rc = fprintf(f, "%-16s %s\n", RUNTIMES[k]->name, RUNTIMES[k]->summary);
+    for (size_t k = 0; k < OT_RUNTIMES && rc >= 0; k++)
+        if (ot_runtimes[k]->summary)
+            rc = fprintf(f, "%-16s %s\n", ot_runtimes[k]->name, ot_runtimes[k]->summary);
     return rc < 0 ? OT_E_SYSTEM : OT_OK;
 }
 

@@ -340,8 +340,9 @@ extern const ot_runtime ot_runtime_device, ot_runtime_device_plain, ot_runtime_d
     ot_runtime_device_while_plain;
 extern const ot_runtime ot_runtime_gpu, ot_runtime_gpu_plain; /* with a hardware cache */
 
-/* [*n] all of them. */
-const ot_runtime *const *ot_runtimes(size_t *n);
+/* All of them. */
+#define OT_RUNTIMES 12
+extern const ot_runtime *const ot_runtimes[OT_RUNTIMES];
 /* By name; NULL: there is none. */
 const ot_runtime *ot_runtime_named(const char *name);
 /* By name, of those that --runtime takes; NULL: it is none of them, and `names` (size > 0) lists

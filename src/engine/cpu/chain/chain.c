@@ -266,5 +266,3 @@ bool ot_chain_is_channel(const ot_chain *c, uint32_t k)
 {
     return k < c->n_inputs && c->is_channel[k];
 }
-
-double ot_chain_work(const ot_chain *c) { return c->work; }

@@ -53,9 +53,6 @@ uint32_t ot_chain_inputs(const ot_chain *c, const ot_id **values);
 /* Is input k a per-channel parameter (scale, bias, mean or variance of BatchNormalization: rank
  * 1, along axis 1)? */
 bool ot_chain_is_channel(const ot_chain *c, uint32_t k);
-/* Arithmetic per element, for cost and choice of blocks: about 1 for an addition, 10 for an
- * exponential. */
-double ot_chain_work(const ot_chain *c);
 
 typedef struct ot_chain_array {
     /* float; uint8_t for bool values; uint8_t, int8_t; uint16_t for float16 and bfloat16 */
