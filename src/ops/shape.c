@@ -24,6 +24,7 @@
 #include "onnx/import/model_io.h"
 #include "other_size.h"
 #include "shape.h"
+#include "tile_places.h"
 
 #define BODY_DEPTH_MAX 64
 
@@ -34,7 +35,7 @@ static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n
 static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
 {
     if (rank < 0) {
-        snprintf(buf, n, "[of unknown rank]");
+        snprintf(buf, n, "of any shape");
         return buf;
     }
     size_t at = (size_t)snprintf(buf, n, "[");
@@ -241,7 +242,8 @@ static ot_status leave_stated(ot_infer *c, ot_value *v, const ot_shp *o)
     char made[320], said[320], node[OT_DIAG_MAX];
     if (c->g->parent != NULL) return OT_OK; /* a body is written as it was */
     m->restated = true;
-    if (c->bound || m->n_unfollowed++ > 0) return OT_OK;
+    /* tiles' ends are the original model's, which was checked when it was tiled */
+    if (c->bound || ot_node_is_of_tiles(c->n) || m->n_unfollowed++ > 0) return OT_OK;
     m->unfollowed = ot_format(
         m->arena, "%s: output '%.300s' is taken as %s, not as %s, which the file states",
         ot_shape_node_text(c, node, sizeof node), v->name,

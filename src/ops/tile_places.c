@@ -18,6 +18,13 @@
  */
 #include "tile_places.h"
 
+bool ot_node_is_of_tiles(const ot_node *n)
+{
+    return strncmp(n->name, "tile/branch", strlen("tile/branch")) == 0 ||
+           (strncmp(n->name, "tile/r", strlen("tile/r")) == 0 && n->name[6] >= '0' &&
+            n->name[6] <= '9');
+}
+
 #include <string.h>
 
 #define FEW 8 /* with so few on one side, every pair is looked at */

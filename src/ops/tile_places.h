@@ -1,8 +1,11 @@
-/* Whether places that tiles are written to are disjoint. */
+/* Tiles of an earlier run: their nodes, and whether the places that they write are disjoint. */
 #ifndef OT_OPS_TILE_PLACES_H
 #define OT_OPS_TILE_PLACES_H
 
 #include "onnx/graph/ir.h"
+
+/* The node is one of those ("tile/r3/...", "tile/branch/..."), by its name. */
+bool ot_node_is_of_tiles(const ot_node *n);
 
 /* The places of one Deslice in its buffer; every place lies inside. */
 typedef struct ot_place_table {

@@ -1,4 +1,5 @@
 /* Barriers: nodes that no region can contain, each with a reason that a person understands. */
+#include "ops/tile_places.h"
 #include "sequence.h"
 
 static ot_why opaque_reason(const ot_graph *g, const ot_node *n)
@@ -20,14 +21,6 @@ static ot_why uncut_reason(const ot_graph *g, const ot_node *n)
         if (n->out[k] != OT_NONE && !ot_value_is_static(&g->values[n->out[k]]))
             return OT_WHY_WHOLE_INPUT;
     return OT_WHY_NOT_CUT;
-}
-
-/* A node that an earlier run of this tool has written ("tile/r3/...", "tile/branch/..."). */
-static bool is_of_tiles(const ot_node *n)
-{
-    return strncmp(n->name, "tile/branch", strlen("tile/branch")) == 0 ||
-           (strncmp(n->name, "tile/r", strlen("tile/r")) == 0 && n->name[6] >= '0' &&
-            n->name[6] <= '9');
 }
 
 static ot_why shape_reason(const ot_seq *s, const ot_node *n)
@@ -95,6 +88,6 @@ ot_status ot_barrier_reason(const ot_seq *s, ot_id node, ot_why *why)
     if (!*why) *why = shape_reason(s, n);
     if (!*why && s->pos[node] != OT_NONE && s->odd[s->pos[node]]) *why = OT_WHY_ODD_SHAPES;
     if (!*why) OT_TRY(axes_reason(s, n, why));
-    if (*why && is_of_tiles(n)) *why = OT_WHY_TILED_ALREADY;
+    if (*why && ot_node_is_of_tiles(n)) *why = OT_WHY_TILED_ALREADY;
     return OT_OK;
 }

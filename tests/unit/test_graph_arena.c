@@ -81,6 +81,13 @@ static void arena_in_place_and_unknown(void **state)
     assert_int_equal(f.naive, 4 * 256);
     assert_int_equal(f.in_place, 2 * 256);
     done(&x);
+    /* side by side each has an address of its own, too: never less than what lives at one time */
+    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[1]\n  %a = Relu(%x)\n"
+                   "  %y = Sigmoid(%a)\n  output %y\n}\n");
+    assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
+    assert_int_equal(f.naive, 2 * 64 + 4);
+    assert_int_equal(f.lower_bound, 64 + 4);
+    done(&x);
     open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[?,64]\n  %a = Relu(%x)\n  "
                    "output %a\n}\n");
     assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);

@@ -192,7 +192,8 @@ static ot_status add_obstacles(explain *e)
         for (ot_id v = 0; v < s->g->n_values; v++) {
             bool there = s->act[v] && s->def[v] != OT_NONE && s->def[v] <= last &&
                          s->last[v] != OT_NONE && s->last[v] >= first;
-            if (!there || done[v] || e->in_tiles[v] || s->held[v] < f->totals.tiled.peak_bytes / 50)
+            if (!there || done[v] || e->in_tiles[v] || s->held[v] <= 0 ||
+                s->held[v] < f->totals.tiled.peak_bytes / 50)
                 continue;
             if (best == OT_NONE || s->held[v] > s->held[best]) best = v;
         }

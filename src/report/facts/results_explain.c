@@ -237,7 +237,7 @@ ot_status ot_explain_print(const ot_facts *f, size_t columns, FILE *out)
             ot_fact_short(f->runtime, 28, runtime), ot_fact_short(f->target, 40, target));
     print_unknown(f, out);
     if (*f->unknown_sizes && !entry(f, "unknown-input"))
-        fprintf(out, "  %s: figures leave them out.\n\n",
+        fprintf(out, "  %s: left out of the figures.\n\n",
                 ot_fact_short(f->unknown_sizes, 300, which));
     if (f->design_guessed) {
         fputs("  No size is given: this is for ", out);

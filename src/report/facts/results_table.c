@@ -71,6 +71,12 @@ static void print_bytes(const ot_facts *r, const char *what, int64_t before, int
     print_change(r, what, (double)before, (double)after, ot_format_bytes, f);
 }
 
+/* Nothing runs: the model's inputs are not read, or of them only the extents. */
+static bool is_computed_before(const ot_facts *r)
+{
+    return r->totals.untiled.peak_bytes == 0 && !*r->unknown_sizes;
+}
+
 /* The growth, taken apart. */
 static void print_parts(const ot_facts *r, FILE *f)
 {
@@ -83,8 +89,13 @@ static void print_parts(const ot_facts *r, FILE *f)
         fprintf(f, "%*sof the growth, %s before and %s after is what %s keeps beside peak memory\n",
                 MARGIN, "", ot_format_bytes((double)kept, a, sizeof a),
                 ot_format_bytes((double)still, b, sizeof b), r->runtime);
-    fprintf(f, "%*s%u nodes, which make %s together\n", MARGIN, "", r->totals.n_live_nodes,
-            figure_text(r, r->totals.activation_sum, ot_format_bytes, a, sizeof a));
+    const uint32_t n = r->totals.n_live_nodes;
+    fprintf(f, "%*s%u node%s", MARGIN, "", n, n == 1 ? "" : "s");
+    if (ot_fact_known(r, r->totals.activation_sum) >= 0)
+        fprintf(f, ", which make%s %s%s", n == 1 ? "s" : "",
+                figure_text(r, r->totals.activation_sum, ot_format_bytes, a, sizeof a),
+                n == 1 ? "" : " together");
+    fputs(is_computed_before(r) ? ", all of it before the first run\n" : "\n", f);
 }
 
 static void print_headline(const ot_facts *r, bool all, FILE *f)
@@ -115,7 +126,7 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
     }
     if (*r->unknown_sizes) {
         char which[304];
-        fprintf(f, "%*s%s: figures leave them out\n", MARGIN, "",
+        fprintf(f, "%*s%s: left out of the figures\n", MARGIN, "",
                 ot_fact_short(r->unknown_sizes, 300, which));
     } else if (r->totals.compulsory_bytes >= 0) {
         fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN,
@@ -136,7 +147,7 @@ static void print_arena_row(const char *what, int64_t bytes, const char *remark,
 static void print_arena(const ot_facts *r, FILE *f)
 {
     const ot_arena_figures *a = &r->totals.activations;
-    if (a->n_buffers == 0) return;
+    if (a->n_buffers == 0 || is_computed_before(r)) return;
     fprintf(f,
             "\n%*stensors of the untiled model in one memory, each at its own address (%u buffers",
             MARGIN, "", a->n_buffers);

@@ -96,16 +96,24 @@ static void add_inner(arena_work *w, const ot_node *n, uint32_t p, uint32_t *n_u
                                       .hint = -1};
 }
 
+/* Why an input has no size. */
+static const char *say_input(const ot_value *x)
+{
+    if (!x->is_tensor) return "it is no tensor";
+    if (!ot_value_is_static(x)) return "bind it with --shape";
+    return x->dtype == OT_STRING ? "its elements are strings" : "its elements have no known size";
+}
+
 static const char *say_unsized(const ot_graph *g, ot_id v, uint32_t n, ot_arena *a)
 {
     const ot_value *x = &g->values[v];
     const char *what;
     if (x->producer == OT_NONE) {
-        what = ot_format(a, "input '%.200s' (bind it with --shape)", x->name);
+        what = ot_format(a, "input '%.200s' (%s)", x->name, say_input(x));
     } else {
         const ot_node *by = &g->nodes[x->producer];
         const char *name = by->name ? by->name : "";
-        what = ot_format(a, "'%.200s', which %.80s%s%.200s%s makes", x->name, by->op_type,
+        what = ot_format(a, "'%.200s' (made by %.80s%s%.200s%s)", x->name, by->op_type,
                          *name ? " '" : "", name, *name ? "'" : "");
     }
     if (!what) return NULL;
@@ -236,6 +244,11 @@ static ot_status pack(arena_work *w, int64_t *offsets, ot_pack_result *r)
     return ot_pack_check(&p, offsets, 0, NULL, d);
 }
 
+static int64_t align_up(int64_t at)
+{
+    return (at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 static ot_status fill(arena_work *w, ot_arena_figures *out, uint32_t *n_unknown)
 {
     ot_pack_result r = {0};
@@ -245,7 +258,7 @@ static ot_status fill(arena_work *w, ot_arena_figures *out, uint32_t *n_unknown)
     int64_t *offsets = OT_NEW_N(w->a, int64_t, w->n + 1u);
     if (!offsets) return ot_fail_nomem(w->g->model->diag);
     for (uint32_t k = 0; k < w->n; k++)
-        if (!ot_add_i64(out->naive, w->items[k].size, &out->naive) ||
+        if (!ot_add_i64(align_up(out->naive), w->items[k].size, &out->naive) ||
             out->naive > BYTES_MAX) { /* nobody has such a memory */
             *out = (ot_arena_figures){0};
             *n_unknown += w->n;

@@ -86,7 +86,7 @@ ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target
                           ot_arena *a, ot_diag *d, ot_region_program *out) OT_MUST_USE;
 
 typedef struct ot_arena_figures {
-    int64_t naive;       /* sum of all activations */
+    int64_t naive;       /* all activations side by side */
     int64_t lower_bound; /* max live bytes */
     int64_t planned;     /* height of our plan */
     int64_t greedy;      /* height of greedy by size */
