@@ -295,6 +295,51 @@ static ot_status embed_norm(ot_infer *c)
     return OT_OK;
 }
 
+/* ---- ai.onnx.ml: a row of results for each row of the input ---- */
+
+static void rows_of(ot_infer *c, uint32_t k, ot_dtype t, int64_t columns)
+{
+    const ot_value *x = ot_shape_ranked(c, 0);
+    if (x == NULL || x->rank < 1 || x->rank > 2) return;
+    const int64_t d[2] = {x->rank == 2 ? x->dims[0] : 1, columns};
+    ot_shape_set(c, k, t, columns == 0 ? 1 : 2, d);
+}
+
+/* The results of a regressor; an SVM has one. */
+static ot_status regressor(ot_infer *c)
+{
+    const bool tree = strncmp(c->n->op_type, "Tree", 4) == 0;
+    const int64_t n = ot_attr_int(c->n, tree ? "n_targets" : "targets", 1);
+    if (n > 0 && n <= OT_SHAPE_ATTR_MAX)
+        rows_of(c, 0, strcmp(c->n->op_type, "TreeEnsemble") ? OT_F32 : ot_shape_dtype(c, 0), n);
+    return OT_OK;
+}
+
+/* The class, and a score of each class; those of an SVM may be of pairs. */
+static ot_status classifier(ot_infer *c)
+{
+    const bool of_pairs = strncmp(c->n->op_type, "SVM", 3) == 0,
+               tree = strncmp(c->n->op_type, "Tree", 4) == 0;
+    const ot_attr *texts = ot_attr_find(c->n, "classlabels_strings"),
+                  *ints = ot_attr_find(c->n, tree ? "classlabels_int64s" : "classlabels_ints");
+    const bool named = texts != NULL && texts->kind == OT_ATTR_STRINGS && texts->n > 0;
+    const size_t n = named ? texts->n : ints != NULL && ints->kind == OT_ATTR_INTS ? ints->n : 0;
+    rows_of(c, 0, named ? OT_STRING : OT_I64, 0);
+    rows_of(c, 1, OT_F32, of_pairs || n < 2 ? OT_DIM_UNKNOWN : (int64_t)n);
+    return OT_OK;
+}
+
+static ot_status feature_vector(ot_infer *c)
+{
+    size_t n = 0;
+    int64_t sum = 0;
+    const int64_t *sizes = ot_attr_ints(c->n, "inputdimensions", &n);
+    for (size_t k = 0; k < n; k++)
+        if (sizes[k] < 0 || !ot_add_i64(sum, sizes[k], &sum)) return OT_OK;
+    rows_of(c, 0, OT_F32, sum > 0 ? sum : OT_DIM_UNKNOWN);
+    return OT_OK;
+}
+
 static const struct {
     const char *domain, *op_type;
     ot_shape_rule rule;
@@ -326,6 +371,15 @@ static const struct {
     {ML, "Normalizer", float_like},
     {ML, "Scaler", float_like},
     {ML, "LabelEncoder", like_of_any_type},
+    {ML, "CategoryMapper", like_of_any_type},
+    {ML, "TreeEnsemble", regressor},
+    {ML, "TreeEnsembleRegressor", regressor},
+    {ML, "LinearRegressor", regressor},
+    {ML, "SVMRegressor", regressor},
+    {ML, "TreeEnsembleClassifier", classifier},
+    {ML, "LinearClassifier", classifier},
+    {ML, "SVMClassifier", classifier},
+    {ML, "FeatureVectorizer", feature_vector},
     {"", "DynamicQuantizeLinear", dynamic_quantize},
     {"", "HannWindow", window_function},
     {"", "HammingWindow", window_function},

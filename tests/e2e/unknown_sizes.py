@@ -6,6 +6,7 @@ import subprocess
 import xml.etree.ElementTree as E
 
 import numpy as np
+import onnxruntime as ort
 from builder import Net, TensorProto, helper, save
 from command_line import commands
 
@@ -257,6 +258,44 @@ def cures(tool, folder):
             assert not re.search(r'(?<![\d.])0 B\b|\b1 nodes|make not known', text), (name, command, text)
 
 
+LEARNED = {'TreeEnsembleRegressor': dict(targets=2), 'TreeEnsembleClassifier': dict(labels=3), 'LinearRegressor': dict(targets=2), 'LinearClassifier': dict(labels=3),
+           'two': dict(labels=2), 'texts': dict(labels=3, texts=True), 'FeatureVectorizer': {}}
+
+
+def learned(name, batch, targets=1, labels=0, texts=False):
+    """A model of trees or lines over three features."""
+    op = 'TreeEnsembleClassifier' if name in ('two', 'texts') else name
+    tree, ids = op.startswith('Tree'), list(range(targets if not labels else labels))
+    more = dict(inputdimensions=[3]) if op == 'FeatureVectorizer' else dict(coefficients=[.5] * 3 * len(ids), intercepts=[.1] * len(ids)) if not tree else {}
+    if tree:
+        kind = 'class' if labels else 'target'
+        nodes = dict(treeids=[0] * 3, nodeids=[0, 1, 2], featureids=[0] * 3, values=[.5, 0., 0.], modes=['BRANCH_LEQ', 'LEAF', 'LEAF'], truenodeids=[1, 0, 0], falsenodeids=[2, 0, 0])
+        leaves = dict(treeids=[0] * len(ids), nodeids=[1 + k % 2 for k in ids], ids=ids, weights=[1. + k for k in ids])
+        more = {**{'nodes_' + k: v for k, v in nodes.items()}, **{f'{kind}_{k}': v for k, v in leaves.items()}}
+    if labels:
+        more |= {'classlabels_strings': [f'l{k}' for k in ids]} if texts else {'classlabels_int64s' if tree else 'classlabels_ints': ids}
+    elif op.endswith('Regressor'):
+        more |= {'n_targets' if tree else 'targets': targets}
+    outs = [('l', TensorProto.STRING if texts else TensorProto.INT64, [batch]), ('y', 1, [batch, labels])] if labels else [('y', 1, [batch, targets if ids != [0] else 3])]
+    node = helper.make_node(op, ['x'], [o[0] for o in outs], 'learned', domain='ai.onnx.ml', **more)
+    whole = helper.make_graph([node], 'g', [helper.make_tensor_value_info('x', 1, [batch, 3])], [helper.make_tensor_value_info(*o) for o in outs])
+    return helper.make_model(whole, opset_imports=[helper.make_opsetid('', 17), helper.make_opsetid('ai.onnx.ml', 3)], ir_version=8)
+
+
+def trees(tool, folder):
+    """What learned models make has as many rows as their input, and as many columns as ONNX Runtime makes; a free batch is no reason for a warning."""
+    for name, words in LEARNED.items():
+        for batch in 'n', 4:
+            model = learned(name, batch, **words)
+            save(model, f'{folder}/learned.onnx')
+            made = ort.InferenceSession(f'{folder}/learned.onnx').run(None, {'x': np.ones((4, 3), np.float32)})
+            told = subprocess.run([tool, 'inspect', f'{folder}/learned.onnx', '--shape', 'x=4,3', '-q', '-d', 'S'], capture_output=True, text=True, check=True).stderr
+            for value, out in zip(model.graph.output, made):
+                assert re.search(rf'%{value.name} : \w+\[{",".join(map(str, out.shape))}\]', told), (name, batch, out.shape, told)
+            free = subprocess.run([tool, 'inspect', f'{folder}/learned.onnx'], capture_output=True, text=True, check=True)
+            assert not free.stderr, free.stderr
+
+
 def behind(tool, folder):
     """What a network's end makes of it, of an unknown size, changes no plan before it: normalisations are taken apart all the same."""
     plans = {}
@@ -282,4 +321,4 @@ def behind(tool, folder):
 
 
 if __name__ == '__main__':
-    commands(grid, figures, bodies, decided, ranges, cures, behind)
+    commands(grid, figures, bodies, decided, ranges, cures, trees, behind)

@@ -6,6 +6,7 @@ py figures "$TOOL" "$tmp" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 py bodies "$TOOL" "$tmp" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 py decided "$TOOL" "$tmp" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 py cures "$TOOL" "$tmp" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
+py trees "$TOOL" "$tmp" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 py ranges "$TOOL" "$tmp" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 py behind "$TOOL" "$tmp" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 finish

@@ -244,10 +244,7 @@ static ot_status pack(arena_work *w, int64_t *offsets, ot_pack_result *r)
     return ot_pack_check(&p, offsets, 0, NULL, d);
 }
 
-static int64_t align_up(int64_t at)
-{
-    return (at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
+static int64_t align_up(int64_t at) { return (at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
 static ot_status fill(arena_work *w, ot_arena_figures *out, uint32_t *n_unknown)
 {
