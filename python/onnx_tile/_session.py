@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 
 from ._context import DTYPES, Context, Value
 from ._errors import UsageError
-from ._library import Handle, dims_of, items_of
+from ._library import Handle, dims_of, int64_of, items_of
 from ._model import load
 from ._result import format_bytes, format_seconds, html_table
 
@@ -99,7 +99,7 @@ class Session:
         Raises ModelError naming node and operator when the engine cannot run it, UsageError when the library was built without the engine."""
         numpy = _numpy()
         handle = Handle("session_")
-        count = len(os.sched_getaffinity(0)) if threads is None else threads
+        count = len(os.sched_getaffinity(0)) if threads is None else int64_of(threads, "number of threads")
         if not 1 <= count <= 4096:
             raise UsageError(f"threads {count!r}: from 1 to 4096")
         if isinstance(contexts, bool) or not isinstance(contexts, int) or not 1 <= contexts <= 256:
@@ -127,6 +127,7 @@ class Session:
         for context in reversed(self._contexts):
             self._free.put(context)
         self._running: Set[int] = set()  # threads
+        self._closing = threading.Lock()
         self._process = os.getpid()
 
     @property
@@ -183,12 +184,18 @@ class Session:
         return Profile(json.loads(self._last.handle.text("profile")))
 
     def close(self) -> None:
-        """Free what the session holds, when runs in other threads have ended; it cannot be used afterwards."""
-        taken = [self._free.get() for _ in self._contexts]
-        for context in reversed(self._contexts):  # the first holds the model
-            context.close()
-        for context in taken:
-            self._free.put(context)
+        """Free what the session holds, when runs in other threads have ended; it cannot be used afterwards. Raises UsageError in a
+        function that a run calls. In a child of fork that was made during a run, nothing is freed."""
+        if threading.get_ident() in self._running:
+            raise UsageError("a function that a run calls cannot close its session")
+        if os.getpid() != self._process and self._free.qsize() < len(self._contexts):
+            return  # that run goes on in the parent alone
+        with self._closing:  # two threads would take some contexts each, and wait for the others
+            taken = [self._free.get() for _ in self._contexts]
+            for context in reversed(self._contexts):  # the first holds the model
+                context.close()
+            for context in taken:
+                self._free.put(context)
 
     def __enter__(self) -> "Session":
         return self

@@ -195,6 +195,9 @@ class Contexts(unittest.TestCase):
         for wrong in (0, -1, 1000, "two", True, 1.5):
             with self.assertRaises(onnx_tile.UsageError):
                 onnx_tile.Session(model, contexts=wrong)
+        for wrong in (0, -1, 2**63, "8", True, 1.5):
+            with self.assertRaises(onnx_tile.UsageError):
+                onnx_tile.Session(model, threads=wrong)
         session = onnx_tile.Session(model, contexts=2)
         session.close()
         session.close()
@@ -205,6 +208,33 @@ class Contexts(unittest.TestCase):
                 return session.run([x])[0][:, :, first:end]
             with self.assertRaisesRegex(onnx_tile.UsageError, "cannot run its session"):
                 session.run({"x": onnx_tile.Rows(again, axis=2)})
+
+    def test_closed_during_runs(self):
+        """From another thread it waits; from a function of the run it is refused; by two threads at the same time it ends."""
+        model, x = deep(depth=3)
+        session = onnx_tile.Session(model, threads=1, contexts=2)
+        tried = []
+
+        def rows(first, end):
+            if not tried:
+                tried.append(threading.Thread(target=session.close))
+                tried[0].start()
+                with self.assertRaisesRegex(onnx_tile.UsageError, "cannot close its session"):
+                    session.close()
+            return x[:, :, first:end]
+        want = onnx_tile.Session(model, threads=1).run([x])[0]
+        self.assertTrue(np.array_equal(session.run({"x": onnx_tile.Rows(rows, axis=2)})[0], want))
+        tried[0].join()
+        with self.assertRaisesRegex(onnx_tile.UsageError, "is closed"):
+            session.run([x])
+        for _ in range(20):
+            shared = onnx_tile.Session(model, threads=1, contexts=4)
+            threads = [threading.Thread(target=shared.close) for _ in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join(60)
+                self.assertFalse(t.is_alive(), "two calls of close wait for each other")
 
     def test_children_of_fork(self):
         """A child runs an inherited session; one that another thread is in is refused in one line."""
@@ -226,6 +256,7 @@ class Contexts(unittest.TestCase):
                 try:
                     session.run([x])
                 except onnx_tile.UsageError as why:
+                    session.close()  # nor does this wait for the run, which is in the parent
                     return "forked" in str(why)
                 return False
 
