@@ -10,6 +10,7 @@
 #include "access_same.h"
 #include "dynamic_dims.h"
 #include "onnx/import/model_io.h"
+#include "quirks.h"
 
 static const ot_access_ops *const tables[] = {
     [OT_ACC_BARRIER] = NULL,
@@ -154,6 +155,10 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
     }
     if (!shapes_known(g, n)) {
         *why = OT_WHY_SHAPE_UNKNOWN;
+        return NULL;
+    }
+    if (ot_limits_quantised(g, n) && ot_quirk_concerns(OT_QUIRK_LIMITED_WEIGHT, OT_BY_ALL)) {
+        *why = OT_WHY_LIMITED_WEIGHT;
         return NULL;
     }
     const ot_value *out = ot_acc_out(g, n, out_index);

@@ -211,8 +211,12 @@ bool ot_sum_cancels(const ot_graph *g, const ot_node *n);
 
 /* v is a constant that DequantizeLinear makes of integers of at most 8 bits. */
 bool ot_is_quantised_weight(const ot_graph *g, ot_id v);
-/* The same, and one node alone reads it, and each of its own operands. Requires USES. */
+/* The same, and one node alone reads it, and each of its own operands: a runtime multiplies by the
+ * integers, but for products before some Relu and Clip. Requires USES. */
 bool ot_quantised_weight_alone(const ot_graph *g, ot_id v);
+/* n is a Relu or Clip behind such a product: in tiles others may read either, and the product
+ * would be one of floats. */
+bool ot_limits_quantised(const ot_graph *g, const ot_node *n);
 /* n is a product whose operand 1 is such a constant, and whose operand 0 is not quantised: a
  * runtime multiplies by the integers where nobody else reads what DequantizeLinear makes. */
 bool ot_is_quantised_product(const ot_graph *g, const ot_node *n);

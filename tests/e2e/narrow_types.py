@@ -40,6 +40,23 @@ def mlp(dtype, tokens, width, hidden, readers=1):
     return net.model(ir=11)
 
 
+def limited(dtype, kind, tokens=2048, width=64, hidden=512):
+    """Products before a Relu or Clip: ONNX Runtime multiplies by the weight's own bits, or by floats, as it is read."""
+    net = Net(opset=YOUNG.get(dtype, 21))
+    x = net.input('x', [1, tokens, width])
+    m = net.op('MatMul', x, weight(net, dtype, width, hidden))
+    r = net.op('Clip', m, net.const(-1.), net.const(6.)) if kind == 'clip' else net.op('Relu', m)
+    if kind == 'twice':
+        r = net.op('Mul', net.op('Sigmoid', r), net.op('Sqrt', r))
+    elif kind == 'beside':
+        r = net.op('Mul', r, net.op('Sigmoid', m))
+    elif kind == 'last':
+        net.output(r, [1, tokens, hidden])
+        return net.model(ir=11)
+    net.output(net.op('MatMul', r, weight(net, dtype, hidden, width)), [1, tokens, width])
+    return net.model(ir=11)
+
+
 def one_channel(rows, columns):
     """Rows quantised each on its own beside a sum of theirs; each takes part of a tile alone if a tile may hold one."""
     net = Net(opset=17)
@@ -128,6 +145,10 @@ for dtype in (T.INT4, T.UINT4, T.INT2, T.UINT2, T.INT8, T.UINT8, T.FLOAT8E4M3FN,
     for runtime in ('onnxruntime', 'portable', 'loop'):
         check(kind, mlp(dtype, 500, 64, 64), '--force', '--l2', '64K', '--runtime', runtime)
         check(f'{kind}, read twice', mlp(dtype, 500, 64, 64, 2), '--force', '--l2', '64K', '--runtime', runtime)
+for dtype in T.UINT4, T.INT2, T.INT8:
+    for kind in 'inside', 'clip', 'twice', 'beside', 'last':
+        for args in ('--l2', '16K'), ('--l2', '64K', '--form', 'unrolled'), ('--l2', '16K', '--runtime', 'loop'):
+            check(f'{T.DataType.Name(dtype)}, {kind}', limited(dtype, kind), '--force', *args)
 check('one row', one_channel(24, 1024), '--force', '--l2', '8K', '--form', 'unrolled')
 element_types()
 print('equal')
