@@ -161,6 +161,10 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
         *why = OT_WHY_LIMITED_WEIGHT;
         return NULL;
     }
+    if (ot_is_half_quantised(g, n) && ot_quirk_concerns(OT_QUIRK_HALF_WEIGHT, OT_BY_ALL)) {
+        *why = OT_WHY_HALF_WEIGHT;
+        return NULL;
+    }
     const ot_value *out = ot_acc_out(g, n, out_index);
     if (!out || (int64_t)axis >= out->rank) {
         *why = OT_WHY_NO_OUTPUT_AXIS;

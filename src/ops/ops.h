@@ -217,6 +217,9 @@ bool ot_quantised_weight_alone(const ot_graph *g, ot_id v);
 /* n is a Relu or Clip behind such a product: in tiles others may read either, and the product
  * would be one of floats. */
 bool ot_limits_quantised(const ot_graph *g, const ot_node *n);
+/* n is a product by such a weight in half precision: a quirk where it is in a subgraph. */
+bool ot_is_half_quantised(const ot_graph *g, const ot_node *n);
+bool ot_has_half_quantised(const ot_graph *g);
 /* n is a product whose operand 1 is such a constant, and whose operand 0 is not quantised: a
  * runtime multiplies by the integers where nobody else reads what DequantizeLinear makes. */
 bool ot_is_quantised_product(const ot_graph *g, const ot_node *n);

@@ -77,3 +77,20 @@ bool ot_limits_quantised(const ot_graph *g, const ot_node *n)
     return by != OT_NONE && ot_is_quantised_product(g, &g->nodes[by]) &&
            ot_quantised_weight_alone(g, g->nodes[by].in[1]);
 }
+
+bool ot_is_half_quantised(const ot_graph *g, const ot_node *n)
+{
+    if ((n->op != OT_OP_MatMul && n->op != OT_OP_Gemm) || !(g->props & OT_P_USES) ||
+        n->n_out == 0 || n->out[0] == OT_NONE)
+        return false;
+    const ot_dtype t = g->values[n->out[0]].dtype;
+    return t != OT_F32 && t != OT_F64 && ot_is_quantised_product(g, n) &&
+           ot_quantised_weight_alone(g, n->in[1]);
+}
+
+bool ot_has_half_quantised(const ot_graph *g)
+{
+    for (ot_id k = 0; k < g->n_nodes; k++)
+        if (!g->nodes[k].dead && ot_is_half_quantised(g, &g->nodes[k])) return true;
+    return false;
+}

@@ -21,6 +21,7 @@
  * and they stay the body's, but for those of matrix products, which are let go of when they are
  * packed only where they are captured (BERT: 605 MB, 577 this way).
  */
+#include "ops/quirks.h"
 #include "transform_internal.h"
 
 #define SINCE    11 /* sequences */
@@ -39,6 +40,8 @@ bool ot_branch_fits(const ot_graph *g)
 {
     if (g->parent || g->model->opset < SINCE || g->model->ir_version < IR_SINCE ||
         g->n_outputs == 0)
+        return false;
+    if (ot_has_half_quantised(g) && ot_quirk_concerns(OT_QUIRK_HALF_WEIGHT, OT_BY_ALL))
         return false;
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         const ot_value *v = &g->values[g->outputs[k]];

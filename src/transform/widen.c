@@ -63,10 +63,12 @@ static bool follows_operands(const ot_graph *g, const ot_node *n)
     return true;
 }
 
-/* There is a product in half precision, and all that takes part can be computed in float32. */
+/* There is a product in half precision, and all that takes part can be computed in float32. A Cast
+ * behind a few-bit weight would make its product one of floats. */
 static bool gains(const ot_graph *g)
 {
     bool has_product = false;
+    if (ot_has_half_quantised(g)) return false;
     for (ot_id k = 0; k < g->n_nodes; k++) {
         const ot_node *n = &g->nodes[k];
         if (!takes_part(n) || !touches_half(g, n)) continue;

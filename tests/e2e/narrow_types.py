@@ -16,6 +16,12 @@ tool, folder = sys.argv[1:3]
 rng = np.random.default_rng(0)
 NARROW = (T.INT4, T.UINT4, T.INT2, T.UINT2, T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
 RANGES = {T.INT2: (-2, 2), T.UINT2: (0, 4), T.UINT4: (0, 16), T.UINT8: (0, 255)}
+PRODUCTS = (T.INT4, T.UINT4, T.INT2, T.UINT2, T.INT8, T.UINT8, T.FLOAT8E4M3FN, T.FLOAT8E5M2)
+RUNTIMES = ('onnxruntime', 'portable', 'loop')
+READ = ('inside', 'clip', 'twice', 'beside', 'last')  # how a Relu or Clip and a product are
+READ_TYPES = (T.UINT4, T.INT2, T.INT8)
+WAYS = (('--l2', '16K'), ('--l2', '64K', '--form', 'unrolled'), ('--l2', '16K', '--runtime', 'loop'))
+HALF_TYPES = (T.INT4, T.UINT4, T.INT8)
 YOUNG = {T.INT2: 25, T.UINT2: 25}  # opset; the others: 21
 
 
@@ -54,6 +60,16 @@ def limited(dtype, kind, tokens=2048, width=64, hidden=512):
         net.output(r, [1, tokens, hidden])
         return net.model(ir=11)
     net.output(net.op('MatMul', r, weight(net, dtype, hidden, width)), [1, tokens, width])
+    return net.model(ir=11)
+
+
+def half(dtype, tokens=2048, width=64, hidden=256):
+    """Products in half precision, which ONNX Runtime makes zeros of in subgraphs."""
+    net = Net(opset=21, dtype=T.FLOAT16)
+    x = net.input('x', [1, tokens, width])
+    for rows, columns in (width, hidden), (hidden, width):
+        x = net.op('Tanh', net.op('MatMul', x, weight(net, dtype, rows, columns)))
+    net.output(x, [1, tokens, width])
     return net.model(ir=11)
 
 
@@ -133,22 +149,26 @@ def check(name, model, *args, tiled=True):
     onnx.checker.check_model(out, full_check=True)
     regions = sum(n.name.startswith('tile/r') for g in graphs(onnx.load(out).graph) for n in g.node)
     if tiled and not regions: sys.exit(f'{name} {args}: not tiled')
-    feeds = {i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim]).astype('f4') for i in model.graph.input}
+    feeds = {i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim]).astype(
+        helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)) for i in model.graph.input}
     for want, got in zip(outputs(path, feeds), outputs(out, feeds)):
-        if want.shape != got.shape or np.abs(want - got).max() > 1e-6 * np.abs(want).max():
+        if want.shape != got.shape or np.abs(want - got).max() > (1e-6 if want.dtype != np.float16 else 2e-3) * np.abs(want).max():
             sys.exit(f'{name} {args}: off by {np.abs(want - got).max()}')
 
 
-for dtype in (T.INT4, T.UINT4, T.INT2, T.UINT2, T.INT8, T.UINT8, T.FLOAT8E4M3FN, T.FLOAT8E5M2):
-    kind = T.DataType.Name(dtype)
-    check(kind, mlp(dtype, 2048, 128, 512), '--goal', 'memory')
-    for runtime in ('onnxruntime', 'portable', 'loop'):
-        check(kind, mlp(dtype, 500, 64, 64), '--force', '--l2', '64K', '--runtime', runtime)
-        check(f'{kind}, read twice', mlp(dtype, 500, 64, 64, 2), '--force', '--l2', '64K', '--runtime', runtime)
-for dtype in T.UINT4, T.INT2, T.INT8:
-    for kind in 'inside', 'clip', 'twice', 'beside', 'last':
-        for args in ('--l2', '16K'), ('--l2', '64K', '--form', 'unrolled'), ('--l2', '16K', '--runtime', 'loop'):
-            check(f'{T.DataType.Name(dtype)}, {kind}', limited(dtype, kind), '--force', *args)
+for dtype in PRODUCTS:
+    type_name = T.DataType.Name(dtype)
+    check(type_name, mlp(dtype, 2048, 128, 512), '--goal', 'memory')
+    for runtime in RUNTIMES:
+        check(type_name, mlp(dtype, 500, 64, 64), '--force', '--l2', '64K', '--runtime', runtime)
+        check(f'{type_name}, read twice', mlp(dtype, 500, 64, 64, 2), '--force', '--l2', '64K', '--runtime', runtime)
+for dtype in READ_TYPES:
+    for read in READ:
+        for way in WAYS:
+            check(f'{T.DataType.Name(dtype)}, {read}', limited(dtype, read), '--force', *way)
+for dtype in HALF_TYPES:
+    for args in ('--goal', 'memory'), ('--goal', 'memory', '--force', '--l2', '32K'), ('--force', '--l2', '16K', '--runtime', 'loop'):
+        check(f'{T.DataType.Name(dtype)}, half', half(dtype), *args, tiled=False)
 check('one row', one_channel(24, 1024), '--force', '--l2', '8K', '--form', 'unrolled')
 element_types()
 print('equal')
