@@ -87,6 +87,13 @@ def whole(net, v):
     return net.op('Softmax', v, name='it', axis=2)
 
 
+GENERAL = ('peak-within-slowdown',)
+REASONS = ((normalised, GENERAL), (last_axis, GENERAL), (wrapped, ('pad-wrap',)), (unpooled, ('not-cut',)), (function, ('local-function',)),
+           (whole, ('whole-ends', 'softmax', 'peak-within-slowdown')))
+CURED = ('unet', 'dncnn', 'vgg16_features', 'free')
+CURED_WITH = (['--max-slowdown', '0'], ['--max-slowdown', '300'], ['--goal', 'time'])
+
+
 def reason_of(tool, path, options):
     """Of node 'it': of a barrier or a refusal; None: it is in a region."""
     done = subprocess.run([tool, 'inspect', path, '--goal', 'memory', '--json', *options], capture_output=True, text=True, check=True)
@@ -98,10 +105,8 @@ def reason_of(tool, path, options):
 
 def reasons(tool, folder):
     """Each operator is told what is true of it where rows are cut."""
-    general = ('peak-within-slowdown',)
-    for make, want in ((normalised, general), (last_axis, general), (wrapped, ('pad-wrap',)),
-                       (unpooled, ('not-cut',)), (function, ('local-function',)), (whole, ('whole-ends', 'softmax', 'peak-within-slowdown'))):
-        net, path = (behind if want == general else around)(make), f'{folder}/{make.__name__}.onnx'
+    for make, want in REASONS:
+        net, path = (behind if want == GENERAL else around)(make), f'{folder}/{make.__name__}.onnx'
         body = helper.make_function('own', 'Twice', ['a'], ['b'], [helper.make_node('Add', ['a', 'a'], ['b'])],
                                     [helper.make_opsetid('', 16)])  # of another opset than the model: it is not read in its place
         more = {'functions': [body], 'domains': [('own', 1)]} if make is function else {}
@@ -123,9 +128,9 @@ def again(tool, folder):
 def cured(tool, folder):
     """What is named as a help makes less in a run of its own, as it says; what makes nothing less is not named."""
     named = 0
-    for name in ('unet', 'dncnn', 'vgg16_features', 'free'):
+    for name in CURED:
         path = f'{folder}/{name}.onnx'
-        for options in (['--max-slowdown', '0'], ['--max-slowdown', '300'], ['--goal', 'time']):
+        for options in CURED_WITH:
             options = options + ['--target', 'cpu-generic', '--threads', '1']
             run = lambda *words: json.loads(subprocess.run([tool, *words, '--json'], capture_output=True, text=True, check=True).stdout)
             j = run('explain', path, *options)

@@ -17,6 +17,10 @@ ROWS = {'whole process': ('process_bytes', 'process'), 'resident growth': ('grow
 SHOWN = r'([0-9.]+) (B|KiB|MiB|GiB|us|µs|ms|s)'
 
 
+OPTIONS = [], ['--goal', 'memory'], ['--goal', 'memory', '--target', 'mcu-512k'], ['--emit', 'engine', '--goal', 'memory']
+REPORTS = ('xml', 'html', 'json', 'csv')  # beside the table, --json and `compare --markdown`
+
+
 def number(text, unit):
     """A figure as it is shown, and by how much it may be rounded."""
     return float(text) * UNITS[unit], .51 * 10 ** -len(text.partition('.')[2]) * UNITS[unit]
@@ -39,7 +43,7 @@ def table_rows(text):
 def check(tool, path, options):
     def run(*words):
         return subprocess.run([tool, *words], capture_output=True, text=True, check=True).stdout
-    reports = [w for f in ('xml', 'html', 'json', 'csv') for w in ('--report', 'r.' + f)]
+    reports = [w for f in REPORTS for w in ('--report', 'r.' + f)]
     table = run('inspect', path, *options, *reports)
     j = json.loads(run('inspect', path, *options, '--json'))
     xml, page, twin = E.parse('r.xml').getroot(), open('r.html').read(), json.load(open('r.json'))
@@ -111,7 +115,7 @@ def agree(tool, folder):
     assert len(models) == 4, models
     for path in models:
         check_operators(tool, path)
-        for options in ([], ['--goal', 'memory'], ['--goal', 'memory', '--target', 'mcu-512k'], ['--emit', 'engine', '--goal', 'memory']):
+        for options in OPTIONS:
             try:
                 check(tool, path, options)
             except AssertionError as e:

@@ -113,11 +113,57 @@ def stale():
                 if want.shape != got.shape or not np.allclose(want, got, atol=1e-4): sys.exit(f'stale {args} at {extents}: {got.shape}')
 
 
+def ints(net, *values): return net.const(values, 'i8')
+
+
+# operator: a node that makes of maps of 63 x 63 what the file then states as another size
+STATED = {
+    'MaxPool': (lambda n, v: n.op('MaxPool', v, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1), [1, 4, 31, 31]),
+    'AveragePool': (lambda n, v: n.op('AveragePool', v, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, pads=[1] * 4), [1, 4, 31, 32]),
+    'LpPool': (lambda n, v: n.op('LpPool', v, kernel_shape=[3, 3], strides=[2, 2]), [1, 4, 32, 32]),
+    'Conv': (lambda n, v: n.conv(v, 4, 4, auto_pad='SAME_UPPER', strides=[2, 2]), [1, 4, 31, 31]),
+    'ConvTranspose': (lambda n, v: n.op('ConvTranspose', v, n.uniform((4, 4, 3, 3)), strides=[2, 2]), [1, 4, 126, 126]),
+    'Resize': (lambda n, v: n.op('Resize', v, '', n.const([1, 1, 1.5, 1.5])), [1, 4, 95, 95]),
+    'Pad': (lambda n, v: n.op('Pad', v, ints(n, 0, 0, 1, 1, 0, 0, 1, 1)), [1, 4, 66, 66]),
+    'Slice': (lambda n, v: n.op('Slice', v, ints(n, 1), ints(n, 999), ints(n, 2)), [1, 4, 63, 63]),
+    'ReduceMean': (lambda n, v: n.op('ReduceMean', v, axes=[3]), [1, 4, 63, 2]),
+}
+STATED_WITH = ([], ['--goal', 'memory', '--threads', '1'], ['--force', '--l2', '16K'])
+
+
+def stated(name):
+    """A file whose operator makes another size than is stated: ONNX Runtime warns and runs it."""
+    make, shape = STATED[name]
+    net = Net(seed=5)
+    v = net.op('Relu', net.conv(net.input('x', [1, 4, 63, 63]), 4, 4, pads=[1] * 4))
+    made = make(net, v)
+    net.op('Relu', made, out='y')
+    net.output('y', shape)
+    m = net.model()
+    m.graph.value_info.append(value(made, shape))
+    return m
+
+
+def stated_shapes():
+    """Written, with one line of what is not followed; and equal."""
+    for name in STATED:
+        for args in STATED_WITH:
+            path, out = save(stated(name), f'{folder}/s.onnx'), f'{folder}/st.onnx'
+            r = subprocess.run([tool, path, '-o', out, '-q', *args], capture_output=True, text=True)
+            if r.returncode or r.stderr.count('warning:') != 1 or 'is taken as [' not in r.stderr: sys.exit(f'stated {name} {args}: {r.returncode} {r.stderr}')
+            feeds = {'x': np.random.default_rng(0).standard_normal((1, 4, 63, 63)).astype('f4')}
+            want, got = outputs(path, feeds)[0], outputs(out, feeds)[0]
+            if want.shape != got.shape or not np.allclose(want, got, atol=1e-5): sys.exit(f'stated {name} {args}: {want.shape}, {got.shape}')
+
+
+INNER = (branches, looped, scanned)
+
 if __name__ == '__main__':
-    for inner in (branches, looped, scanned):
+    for inner in INNER:
         check(inner.__name__, shared_weight(inner), '--goal', 'memory', '--threads', '1', tiled=False)
         check(inner.__name__, shared_weight(inner), '--force', '--l2', '256K')
     for more in (['--goal', 'memory', '--threads', '1'], ['--force', '--l2', '1M'], ['--force', '--l2', '256K', '--runtime', 'portable']):
         check('shape of its own', shape_of_its_own(), *more)
     stale()
+    stated_shapes()
     print('equal')
