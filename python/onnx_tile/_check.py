@@ -184,7 +184,7 @@ def _sizes_of(model: "Model") -> Dict[str, List[int]]:
     return sizes
 
 
-# Runs of `before` that change nothing but rounding: without optimisations, and with inputs one step of their floats aside.
+# Runs of `before` that change nothing but rounding: without optimisations, and with inputs one step of what it computes with aside.
 _SAME_BUT_ROUNDING: Tuple[Dict[str, Any], ...] = ({"plain": True}, {"move": 1}, {"move": 2})
 
 
@@ -194,7 +194,7 @@ def _own_noise(request: Dict[str, Any], folder: str, n: int, loose: bool, half: 
     noise: "Dict[int, Difference]" = {}
     for changed in _SAME_BUT_ROUNDING:
         file = os.path.join(folder, "noise.npz")
-        child = _Child({**request, **changed, "outputs": file}, 20)
+        child = _Child({**request, **changed, "half": half, "outputs": file}, 20)
         try:
             child.run()
             add_noise(noise, compare_files(request["outputs"], file, n, loose, half))

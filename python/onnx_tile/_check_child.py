@@ -86,12 +86,16 @@ def _reset_peak() -> None:
         f.write("5")
 
 
-def _move(feeds: Dict[str, np.ndarray], seed: int) -> None:
-    """Floats of 32 or 64 bits become one of their neighbours; seed 0: they stay."""
+def _move(feeds: Dict[str, np.ndarray], seed: int, half: bool) -> None:
+    """Floats become one of their neighbours, or what half precision rounds to another (half); seed 0: they stay."""
     rng = np.random.default_rng(seed)
     for name, array in feeds.items():
-        if seed and array.dtype in (np.float32, np.float64):
-            feeds[name] = np.nextafter(array, np.where(rng.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype))
+        if seed and array.dtype in (np.float16, np.float32, np.float64):
+            down = rng.random(array.shape) < 0.5
+            if half and array.dtype != np.float16:
+                feeds[name] = array * np.where(down, 1 - 2**-11, 1 + 2**-11).astype(array.dtype)
+            else:
+                feeds[name] = np.nextafter(array, np.where(down, -np.inf, np.inf).astype(array.dtype))
 
 
 def _make_feeds(inputs: List[Tuple[str, Any, Any]], shapes: Dict[str, List[int]], seed: int) -> Dict[str, np.ndarray]:
@@ -133,7 +137,7 @@ def _serve(request: Dict[str, Any]) -> None:
                                                    request.get("plain", False))
     load_seconds = time.perf_counter() - start
     feeds = _make_feeds(model.inputs, {**request["sizes"], **request["shapes"]}, request["seed"])
-    _move(feeds, request.get("move", 0))
+    _move(feeds, request.get("move", 0), request.get("half", False))
     _tell({"runtime": model.name, "inputs": sorted(feeds), "output_names": model.outputs, "load_seconds": load_seconds})
     _reset_peak()
     if not openvino:

@@ -40,7 +40,7 @@ def _compare(x: np.ndarray, y: np.ndarray, loose: bool, half: bool) -> Differenc
     nmse = float(((x - y) ** 2).sum() / max((x ** 2).sum(), 1e-30))
     largest_nmse = 1e-4 if half else 4e-6 if loose else 1e-8
     largest_error = 2e-2 if half or loose else 1e-3
-    same = bool(nmse <= largest_nmse and error <= largest_error * max(top, 1e-6))
+    same = bool(nmse <= largest_nmse and error <= largest_error * max(top, 1e-6) or half and error <= 2**-24)  # the least number of float16
     why = "" if same else f"differs: NMSE {nmse:.2e}, {error:.3e} of {top:.3e}"
     return Difference(same, nmse, error / max(top, 1e-30), error, n, kind, why)
 

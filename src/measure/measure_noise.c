@@ -6,7 +6,8 @@
  *   the same, float inputs one step aside   --> a'        |a' - a|    twice, in random directions
  *   the same, reference implementations     --> a"        |a" - a|    the largest is its own noise
  *
- * A step is the distance to the next float of 32 or 64 bits, which is what any operator rounds by.
+ * A step is the distance to the next float of 32 or 64 bits, which is what any operator rounds by;
+ * of a model that computes in half precision, what those round by: a smaller one would not arrive.
  * The noise is looked for where the tolerance alone would say that the outputs differ. The Python
  * package, which runs other runtimes, has the rule a second time (_compare.py), because it works
  * without the engine; tests/e2e/noise_rule.sh holds both to the same data.
@@ -17,9 +18,10 @@
 
 #include <math.h>
 
-#define TIMES       10  /* what the noise is allowed */
-#define MOVES       2   /* runs with inputs moved */
-#define REFERENCE_S 0.5 /* slower models have no run with reference implementations: minutes */
+#define TIMES       10       /* what the noise is allowed */
+#define MOVES       2        /* runs with inputs moved */
+#define HALF_STEP   0x1p-11f /* what half precision rounds by */
+#define REFERENCE_S 0.5      /* slower models have no run with reference implementations: minutes */
 
 typedef struct work {
     const ot_comparison *r;
@@ -40,27 +42,39 @@ static void add_noise(work *w, const ot_nd *out)
 
 /* ---- inputs moved ---- */
 
-/* Whether x is what moves: floats of 32 or 64 bits. */
+/* Whether x is what moves: floats of 16, 32 or 64 bits. */
 static bool moves(const ot_nd *x)
 {
-    return x->data && !x->list && (x->dtype == OT_F32 || x->dtype == OT_F64);
+    return x->data && !x->list && (x->dtype == OT_F16 || x->dtype == OT_F32 || x->dtype == OT_F64);
 }
 
-/* Every number that is finite and not 0 becomes a neighbour. */
-static void move(ot_nd *x, uint64_t state)
+/* The neighbour of a float of 16 bits. */
+static uint16_t move16(uint16_t v, bool up)
+{
+    const uint16_t size = v & 0x7fff;
+    if (size == 0 || size >= 0x7bff) return v; /* 0, the largest, and what is not finite */
+    return (uint16_t)((v & 0x8000) | (up == !(v & 0x8000) ? size + 1 : size - 1));
+}
+
+/* Every number that is finite and not 0 becomes a neighbour. half: a number that is one half step
+ * of 16 bits away, at least. */
+static void move(ot_nd *x, bool half, uint64_t state)
 {
     int64_t n = 0;
     if (!ot_nd_elems(x, &n)) return;
     for (int64_t k = 0; k < n; k++) {
         const bool up = ot_next_random(&state) & 1;
-        if (x->dtype == OT_F32) {
-            float *v = (float *)x->data + k;
-            if (isfinite(*v) && fpclassify(*v) != FP_ZERO)
-                *v = nextafterf(*v, up ? INFINITY : -INFINITY);
+        if (x->dtype == OT_F16) {
+            uint16_t *v = (uint16_t *)x->data + k;
+            *v = move16(*v, up);
+        } else if (x->dtype == OT_F32) {
+            float *v = (float *)x->data + k, to = up ? INFINITY : -INFINITY;
+            if (!isfinite(*v) || fpclassify(*v) == FP_ZERO) continue;
+            *v = half ? *v * (up ? 1 + HALF_STEP : 1 - HALF_STEP) : nextafterf(*v, to);
         } else {
-            double *v = (double *)x->data + k;
-            if (isfinite(*v) && fpclassify(*v) != FP_ZERO)
-                *v = nextafter(*v, up ? INFINITY : -INFINITY);
+            double *v = (double *)x->data + k, to = up ? INFINITY : -INFINITY;
+            if (!isfinite(*v) || fpclassify(*v) == FP_ZERO) continue;
+            *v = half ? *v * (up ? 1 + HALF_STEP : 1 - HALF_STEP) : nextafter(*v, to);
         }
     }
 }
@@ -79,7 +93,7 @@ static ot_status run_moved(work *w, uint64_t seed, bool *any, double *took)
             continue;
         }
         s = ot_nd_copy(&moved[k], &in[k], NULL, w->d);
-        if (s == OT_OK) move(&moved[k], seed + k);
+        if (s == OT_OK) move(&moved[k], w->r->half, seed + k);
         *any = true;
     }
     const double start = ot_now();

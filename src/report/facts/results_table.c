@@ -74,7 +74,8 @@ static void print_bytes(const ot_facts *r, const char *what, int64_t before, int
 /* Nothing runs: the model's inputs are not read, or of them only the extents. */
 static bool is_computed_before(const ot_facts *r)
 {
-    return r->totals.untiled.peak_bytes == 0 && !*r->unknown_sizes;
+    const ot_figures *x = &r->totals.untiled;
+    return x->peak_bytes == 0 && x->time_s <= 0 && !*r->unknown_sizes;
 }
 
 /* The growth, taken apart. */
@@ -90,6 +91,9 @@ static void print_parts(const ot_facts *r, FILE *f)
                 MARGIN, "", ot_format_bytes((double)kept, a, sizeof a),
                 ot_format_bytes((double)still, b, sizeof b), r->runtime);
     const uint32_t n = r->totals.n_live_nodes;
+    if (before->peak_bytes == 0 && before->time_s > 0 && !*r->unknown_sizes)
+        fprintf(f, "%*sin %s nothing lives but inputs and results, which are the caller's\n",
+                MARGIN, "", r->runtime);
     fprintf(f, "%*s%u node%s", MARGIN, "", n, n == 1 ? "" : "s");
     if (ot_fact_known(r, r->totals.activation_sum) >= 0)
         fprintf(f, ", which make%s %s%s", n == 1 ? "s" : "",
