@@ -298,12 +298,12 @@ static void trace(const ot_sim_run *u, const ot_sim_step *s, int64_t before)
     if (after == before) return;
     const ot_node *n = s->node == OT_NONE ? NULL : &g->nodes[s->node];
     const ot_sim_value *y = s->n_writes ? &u->f->plan.values[s->writes[0]] : NULL;
-    fprintf(stderr, "  %10.2f MB  +%.2f  %s%s%s  (%.2f MB)\n", (double)after / 1048576.0,
-            (double)(after - before) / 1048576.0, n ? n->op_type : "layout of", n ? " " : " ",
-            n   ? n->name
-            : y ? g->values[s->writes[0] % g->n_values].name
-                : "",
-            y ? (double)y->bytes / 1048576.0 : 0.0);
+    fprintf(stderr, "  %10.2f MB  +%.2f  ", (double)after / 1048576.0,
+            (double)(after - before) / 1048576.0);
+    ot_put_shown(n ? n->op_type : "layout of", stderr);
+    fputc(' ', stderr);
+    ot_put_shown(n ? n->name : y ? g->values[s->writes[0] % g->n_values].name : "", stderr);
+    fprintf(stderr, "  (%.2f MB)\n", y ? (double)y->bytes / 1048576.0 : 0.0);
 }
 
 void ot_sim_look(ot_simulator *x)

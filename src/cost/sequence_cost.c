@@ -96,11 +96,17 @@ static void fill_live(ot_seq *s, const ot_target *t)
 }
 
 /* A line of `-d C`: what a node is thought to take when it runs whole. */
+#define NAME_WIDTH 40
+
 static void dump_cost(const ot_graph *g, const ot_node_cost *x)
 {
     const ot_node *n = &g->nodes[x->node];
-    fprintf(stderr, "  %-40s %9.1f us: compute %9.1f, memory %9.1f, %7.1f M multiply-adds%s\n",
-            n->name[0] ? n->name : ot_op_name(n->op), x->time * 1e6, x->compute * 1e6,
+    const char *name = n->name[0] ? n->name : ot_op_name(n->op);
+    const size_t length = strlen(name);
+    fputs("  ", stderr);
+    ot_put_shown(name, stderr);
+    fprintf(stderr, "%*s %9.1f us: compute %9.1f, memory %9.1f, %7.1f M multiply-adds%s\n",
+            length < NAME_WIDTH ? NAME_WIDTH - (int)length : 0, "", x->time * 1e6, x->compute * 1e6,
             x->memory * 1e6, x->macs * 1e-6, x->is_fused ? ", merged" : "");
 }
 

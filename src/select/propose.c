@@ -45,6 +45,13 @@ typedef struct left {
     uint32_t proposals;
 } left;
 
+static void dump_near(const char *what, const ot_graph *g, ot_id node)
+{
+    fputs(what, stderr);
+    ot_put_shown(g->nodes[node].name, stderr);
+    fputc('\n', stderr);
+}
+
 static ot_status propose(ot_candidates *x, left *l, const ot_plan_options *o, int64_t *bytes)
 {
     *bytes = INT64_MAX;
@@ -128,8 +135,7 @@ static ot_status try_waiting(ot_candidates *x, left *l)
          k++) {
         int64_t bytes;
         o.search.near = f.waiting[k] + 1;
-        if (ot_dbg['P'])
-            fprintf(stderr, "> Near held value of: %s\n", x->g->nodes[f.waiting[k]].name);
+        if (ot_dbg['P']) dump_near("> Near held value of: ", x->g, f.waiting[k]);
         OT_TRY(propose(x, l, &o, &bytes));
         if (x->how.branch) OT_TRY(try_form(x, l, &o, OT_FORM_PEELED));
     }
@@ -148,7 +154,7 @@ static ot_status try_near(ot_candidates *x, left *l, const ot_id *nodes, uint32_
         ot_plan_options o = x->o;
         tried[id] = *any = true;
         o.search.near = id + 1;
-        if (ot_dbg['P']) fprintf(stderr, "> Near: %s\n", x->g->nodes[id].name);
+        if (ot_dbg['P']) dump_near("> Near: ", x->g, id);
         OT_TRY(propose(x, l, &o, &bytes));
     }
     return OT_OK;

@@ -106,6 +106,7 @@ path = save(hostile(), 'm\x1b[31m\u202e\u2066\n.onnx')
 SHAPE = ['--shape', BAD + 'x=1,8,128,128']
 for words in (['inspect', path], ['inspect', path, *SHAPE, '--target', 'mcu-512k'], ['explain', path], ['explain', path, *SHAPE],
               ['run', path, *SHAPE, '-v'], ['bench', path, *SHAPE, '--repeat', '1'], ['gate', path, '--max-peak', '1G'],
+              ['inspect', path, *SHAPE, '-d', 'ICSARWDGTLMPX'], ['inspect', path, *SHAPE, '--goal', 'memory', '-d', 'CP'],
               ['gate', path, '--max-peak', '1'], [path, '-o', 't.onnx', *SHAPE, '--force', '--dump-dir', 'dump', '-v'],
               ['inspect', path, '--target', 'mcu-512k', '--report', 'r\x1b.xml'], ['gate', 'r\x1b.xml', '--max-peak', '1']):
     done = subprocess.run([tool, *words], capture_output=True)
