@@ -60,6 +60,8 @@ static bool is_large_constant(const ot_graph *g, const ot_node *n)
         return false;
     const ot_value *v = &g->values[n->out[0]];
     if (v->is_output || !v->is_tensor || !ot_value_bytes(v, &bytes) || bytes < LARGE) return false;
+    if (ot_is_quantised_weight(g, n->out[0]))
+        return false; /* each product's own (own_quantised.c) */
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE &&
             (!ot_value_is_precomputed(g, n->in[k]) || g->values[n->in[k]].overridable))
