@@ -51,16 +51,12 @@ ot_id ot_dequantized_from(const ot_graph *g, ot_id v)
     return n->in[0];
 }
 
-/* The node that alone reads v; NULL. */
-static const ot_node *only_reader(const ot_graph *g, ot_id v)
+/* The node that alone reads v, as its first operand; NULL. */
+static const ot_node *first_reader(const ot_graph *g, ot_id v)
 {
-    const ot_value *x = &g->values[v];
-    if (x->is_output || x->n_uses != 1) return NULL;
-    const ot_node *n = &g->nodes[x->uses[0]];
-    return n->n_captured == 0 && n->n_in > 0 && n->in[0] == v && n->n_out > 0 &&
-                   n->out[0] != OT_NONE
-               ? n
-               : NULL;
+    const ot_id by = ot_value_only_reader(g, v);
+    const ot_node *n = by == OT_NONE ? NULL : &g->nodes[by];
+    return n && n->n_in > 0 && n->in[0] == v && n->n_out > 0 && n->out[0] != OT_NONE ? n : NULL;
 }
 
 static bool quantizes(const ot_graph *g, const ot_node *n)
@@ -71,10 +67,10 @@ static bool quantizes(const ot_graph *g, const ot_node *n)
 /* What quantizes v, perhaps behind one limit; v and what lies between have 8 bits then. */
 static bool is_quantized(const ot_graph *g, ot_id v, bool limited, ot_on_bytes *x)
 {
-    const ot_node *n = only_reader(g, v), *limit = NULL;
+    const ot_node *n = first_reader(g, v), *limit = NULL;
     if (limited && n && (n->op == OT_OP_Relu || n->op == OT_OP_Clip)) {
         limit = n;
-        n = only_reader(g, n->out[0]);
+        n = first_reader(g, n->out[0]);
     }
     if (!quantizes(g, n)) return false;
     x->names[n - g->nodes] = true;
@@ -93,7 +89,7 @@ static void look_at(const ot_graph *g, ot_id id, ot_on_bytes *x)
     bool all = n->n_out > 0;
     for (uint32_t k = 0; k < n->n_out; k++)
         all = all && n->out[k] != OT_NONE &&
-              (n->n_out == 1 || quantizes(g, only_reader(g, n->out[k])));
+              (n->n_out == 1 || quantizes(g, first_reader(g, n->out[k])));
     for (uint32_t k = 0; all && k < n->n_out; k++) {
         const bool is = is_quantized(g, n->out[k], n->op == OT_OP_Conv, x);
         x->values[n->out[k]] = is;

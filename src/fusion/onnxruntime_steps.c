@@ -24,12 +24,9 @@ bool ot_value_is_precomputed(const ot_graph *g, ot_id v)
 }
 
 /* The node that alone reads the first result of n; OT_NONE. */
-static ot_id only_reader(const ot_graph *g, const ot_node *n)
+static ot_id reader_of(const ot_graph *g, const ot_node *n)
 {
-    if (!has_result(n)) return OT_NONE;
-    const ot_value *v = &g->values[n->out[0]];
-    if (v->is_output || v->n_uses != 1 || g->nodes[v->uses[0]].n_captured) return OT_NONE;
-    return v->uses[0];
+    return has_result(n) ? ot_value_only_reader(g, n->out[0]) : OT_NONE;
 }
 
 /* ---- folded into weights ---- */
@@ -55,7 +52,7 @@ static bool is_folded(const ot_graph *g, const ot_node *n)
 
 ot_id ot_onnxruntime_folded(const ot_graph *g, ot_id node)
 {
-    const ot_id next = only_reader(g, &g->nodes[node]);
+    const ot_id next = reader_of(g, &g->nodes[node]);
     return next != OT_NONE && is_folded(g, &g->nodes[next]) ? next : OT_NONE;
 }
 
@@ -89,7 +86,7 @@ static bool is_read_transposed(const ot_graph *g, const ot_node *n)
 {
     size_t rank = 0;
     const int64_t *perm = n->op == OT_OP_Transpose ? ot_attr_ints(n, "perm", &rank) : NULL;
-    const ot_id reader = perm && rank >= 2 ? only_reader(g, n) : OT_NONE;
+    const ot_id reader = perm && rank >= 2 ? reader_of(g, n) : OT_NONE;
     if (reader == OT_NONE || g->nodes[reader].op != OT_OP_MatMul ||
         g->values[n->out[0]].dtype != OT_F32)
         return false;
@@ -110,7 +107,7 @@ static bool is_taken_in(const ot_graph *g, const ot_node *n)
     if (!ot_value_is_precomputed(g, n->in[1]) || !ot_value_elems(&g->values[n->in[1]], &elems) ||
         elems != 1)
         return false;
-    const ot_id reader = only_reader(g, n), by = g->values[n->in[0]].producer;
+    const ot_id reader = reader_of(g, n), by = g->values[n->in[0]].producer;
     const bool behind = by != OT_NONE && g->nodes[by].op == OT_OP_MatMul &&
                         g->values[n->in[0]].n_uses == 1;
     return behind || (reader != OT_NONE && g->nodes[reader].op == OT_OP_MatMul);

@@ -283,14 +283,12 @@ static ot_status copy_within(look *x)
     return OT_OK;
 }
 
-/* The node that alone reads v, if it has that operator; OT_NONE. */
-static ot_id only_reader(const look *x, ot_id v, ot_op op)
+/* The node of the file that alone reads v, if it has that operator; OT_NONE. */
+static ot_id next_of(const look *x, ot_id v, ot_op op)
 {
-    const ot_value *y = &x->g->values[v];
-    if (y->is_output || y->n_uses != 1 || y->uses[0] >= x->n_nodes) return OT_NONE;
-    const ot_node *n = &x->g->nodes[y->uses[0]];
-    return n->op == op && n->n_captured == 0 && n->n_out == 1 && n->out[0] != OT_NONE ? y->uses[0]
-                                                                                      : OT_NONE;
+    const ot_id id = ot_value_only_reader(x->g, v);
+    const ot_node *n = id < x->n_nodes ? &x->g->nodes[id] : NULL;
+    return n && n->op == op && n->n_out == 1 && n->out[0] != OT_NONE ? id : OT_NONE;
 }
 
 /* A result so far: v of the file, `table` of distinct ones, and which axis of the table they are
@@ -303,7 +301,7 @@ typedef struct exit_point {
 /* Rows of a constant table are looked up: the distinct ones first. */
 static ot_status past_gather(look *x, exit_point *e)
 {
-    const ot_id id = only_reader(x, e->v, OT_OP_Gather);
+    const ot_id id = next_of(x, e->v, OT_OP_Gather);
     if (id == OT_NONE) return OT_OK;
     const ot_node n = x->g->nodes[id];
     const ot_value *rows = n.n_in == 2 && n.in[0] != OT_NONE ? &x->g->values[n.in[0]] : NULL;
@@ -322,7 +320,7 @@ static ot_status past_gather(look *x, exit_point *e)
 /* Axes change places, those of what was computed all together. */
 static ot_status past_transpose(look *x, exit_point *e)
 {
-    const ot_id id = only_reader(x, e->v, OT_OP_Transpose);
+    const ot_id id = next_of(x, e->v, OT_OP_Transpose);
     if (id == OT_NONE) return OT_OK;
     const ot_node n = x->g->nodes[id];
     size_t rank = 0;

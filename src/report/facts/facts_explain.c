@@ -271,15 +271,15 @@ static ot_status add_words(const explain *e, uint32_t k)
     if (!node || (f->n_alive > 0 && !where) || !tiled) return ot_fail_nomem(g->model->diag);
     const ot_fact_entry entries[] = {
         {"peak-node", "The untiled model holds most at", node, OT_ABSENT, ""},
-        {"peak-step", "which is step", NULL, k + 1, "count"},
-        {"steps", "of so many", NULL, s->n, "count"},
+        {"peak-step", "At step", NULL, k + 1, "count"},
+        {"steps", "Steps in all", NULL, s->n, "count"},
         {"peak-bytes", "Live tensors then", NULL, (double)a->peak_bytes, "bytes"},
         {"growth-bytes", title, NULL, a->growth_bytes > 0 ? (double)a->growth_bytes : OT_ABSENT,
          "bytes"},
         {"tiled-peak-bytes", "Live tensors, tiled", NULL, (double)b->peak_bytes, "bytes"},
         {"tiled-growth-bytes", tiled, NULL,
          b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT, "bytes"},
-        {"tiled-peak-at", "which lives most", where, OT_ABSENT, ""},
+        {"tiled-peak-at", "Tiled, it holds most", where, OT_ABSENT, ""},
         {"time-seconds", "Time", NULL, a->time_s, "seconds"},
         {"tiled-time-seconds", "Time, tiled", NULL, b->time_s, "seconds"},
     };

@@ -14,13 +14,6 @@
 #define MVN_SINCE   9     /* opset since which MeanVarianceNormalization has axes */
 #define MVN_EPSILON 1e-9f /* that the standard adds to the deviation */
 
-ot_id split_only_reader(const ot_graph *g, ot_id v)
-{
-    const ot_value *x = &g->values[v];
-    return x->is_output || x->n_uses != 1 || g->nodes[x->uses[0]].n_captured > 0 ? OT_NONE
-                                                                                 : x->uses[0];
-}
-
 bool split_is_image(const ot_value *x)
 {
     if (!x->is_tensor || !ot_value_is_static(x) || x->rank < 3 || x->rank > OT_RANK_MAX - 4)
@@ -53,7 +46,7 @@ static bool is_by_channel(const ot_value *v, const ot_value *x)
  * channel: then it is taken in. */
 static bool take_in(const ot_graph *g, ot_norm *n, ot_op op, ot_id *other)
 {
-    const ot_id reader = split_only_reader(g, n->y);
+    const ot_id reader = ot_value_only_reader(g, n->y);
     if (reader == OT_NONE || g->nodes[reader].op != op) return false;
     const ot_node *r = &g->nodes[reader];
     const ot_id v = r->in[0] == n->y ? r->in[1] : r->in[0];
@@ -80,7 +73,7 @@ static bool is_read_by_it_alone(const ot_graph *g, const ot_norm *n)
 /* Reshapes around: from [N, C, ...] to groups, and back. */
 static void look_through_reshapes(const ot_graph *g, ot_norm *n)
 {
-    const ot_id maker = g->values[n->x].producer, reader = split_only_reader(g, n->y);
+    const ot_id maker = g->values[n->x].producer, reader = ot_value_only_reader(g, n->y);
     if (maker == OT_NONE || reader == OT_NONE || !is_read_by_it_alone(g, n)) return;
     const ot_node *to = &g->nodes[maker], *back = &g->nodes[reader];
     if (to->op != OT_OP_Reshape || back->op != OT_OP_Reshape || back->in[0] != n->y) return;

@@ -6,9 +6,6 @@
 #include "decompose.h"
 #include "decompose_nodes.h"
 
-/* The node that alone reads v, which is no output and is captured by no subgraph; or OT_NONE.
- * Requires USES. */
-ot_id split_only_reader(const ot_graph *g, ot_id v);
 /* [N, C, ...] of a floating point type, in which something can be cut. */
 bool split_is_image(const ot_value *x);
 /* A normalisation that is written out, whose mean is made by node `id`: x, groups (as many as

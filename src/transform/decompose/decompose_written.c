@@ -63,7 +63,7 @@ static int32_t reduces_from(const ot_graph *g, const ot_node *n, ot_id x)
 /* The only reader of v, where it is operator op. */
 static ot_id next(const written *w, ot_id v, ot_op op)
 {
-    const ot_id reader = split_only_reader(w->g, v);
+    const ot_id reader = ot_value_only_reader(w->g, v);
     return reader != OT_NONE && w->g->nodes[reader].op == op && w->g->nodes[reader].n_out == 1
                ? reader
                : OT_NONE;
@@ -136,7 +136,7 @@ static bool find_quotient(written *w, ot_id deviation, ot_id quotient)
     ot_id by = deviation;
     if (q->op != OT_OP_Div && q->op != OT_OP_Mul) return false;
     if (q->op == OT_OP_Mul) {
-        const ot_id turned = split_only_reader(w->g, deviation);
+        const ot_id turned = ot_value_only_reader(w->g, deviation);
         if (turned == OT_NONE || !take(w, turned)) return false;
         const ot_node *t = &w->g->nodes[turned];
         const bool inverse = t->op == OT_OP_Reciprocal ||
@@ -145,7 +145,7 @@ static bool find_quotient(written *w, ot_id deviation, ot_id quotient)
         if (!inverse) return false;
         by = t->out[0];
     }
-    if (split_only_reader(w->g, by) != quotient) return false;
+    if (ot_value_only_reader(w->g, by) != quotient) return false;
     const bool first = is_difference(w, q->in[0]) && q->in[1] == by,
                second = q->in[0] == by && is_difference(w, q->in[1]);
     return (first || (second && q->op == OT_OP_Mul)) && take(w, quotient);
