@@ -61,8 +61,9 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
     const ot_fact_card cards[] = {
         {"process", "Whole process", "bytes", (double)a->process_bytes, (double)b->process_bytes,
          OT_ABSENT, 0,
-         "The most that the process holds, from before it loads the model to the last run, without "
-         "the inputs; predicted",
+         "The most that the process holds to the last run, the runtime's library included, the "
+         "inputs "
+         "not; predicted",
          false},
         {"process-growth", title, "bytes", (double)a->growth_bytes, (double)b->growth_bytes,
          OT_ABSENT, 0,
