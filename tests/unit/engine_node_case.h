@@ -1,5 +1,5 @@
-/* For tests of fast kernels: a node with random operands, run by the reference and by the fast kernel
- * of one session, by one thread and by three. */
+/* For tests of fast kernels: a node with random operands, run by the reference and by the fast
+ * kernel of one session, by one thread and by three. */
 #ifndef TEST_ENGINE_NODE_CASE_H
 #define TEST_ENGINE_NODE_CASE_H
 

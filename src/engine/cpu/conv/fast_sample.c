@@ -1,5 +1,5 @@
-/* GridSample, AffineGrid and DeformConv of float32: where a point reads is found once for all channels that
- * read there.
+/* GridSample, AffineGrid and DeformConv of float32: where a point reads is found once for all
+ * channels that read there.
  *
  *   GridSample   points of the grid --> taps --> each channel                        y
  *   DeformConv   tap k of positions --> taps --> columns [channel, k][position]

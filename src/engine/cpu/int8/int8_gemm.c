@@ -14,8 +14,8 @@
  *           finish: tile -> int32, float, u8 or s8
  *
  * B stays bytes in memory, which is what products of few rows wait for; making a part int16
- * costs as much as two rows. Quads (int8_quads.c) need no part: six rows by two panels at a time are
- * multiplied as bytes, and with sums of rows and columns zero points come off afterwards:
+ * costs as much as two rows. Quads (int8_quads.c) need no part: six rows by two panels at a time
+ * are multiplied as bytes, and with sums of rows and columns zero points come off afterwards:
  *
  *   sum (a - za) (b - zb) = sum a b - za (sum b - k zb) - zb sum a
  */

@@ -12,8 +12,8 @@
  *       float, u8 or s8
  *
  * Nothing saturates. Pairs: zero points are subtracted from 16-bit numbers, a pair of products fits
- * in 32 bits, and up to OT_I8_K_MAX products do. Quads: those of bytes do, too, and zero points come
- * off modulo 2^32. All functions run on the calling thread, allocate nothing and cannot fail;
+ * in 32 bits, and up to OT_I8_K_MAX products do. Quads: those of bytes do, too, and zero points
+ * come off modulo 2^32. All functions run on the calling thread, allocate nothing and cannot fail;
  * callers share out rows, or panels.
  */
 #ifndef OT_ENGINE_CPU_INT8_INT8_GEMM_H

@@ -3,7 +3,7 @@
  *   k = (channel, tap)     lines of the block: x at that tap      panels of 16 positions, two or
  *                                                                 four of k together
  *   k     [x x x x x x x x x x z z]   --.
- *   k+1   [x x x x x x x x x z z z]   --+--interleaved by two or four-->  bytes, in the core's cache
+ *   k+1   [x x x x x x x x x z z z]   --+--interleaved by two or four-->  bytes, in the cache
  *                                                            |
  *   weights of some maps, as rows (ot_i8_row) ---------------+--ot_i8_multiply--> y
  *   [maps][positions of the block]

@@ -1,5 +1,5 @@
-/* What moves through other types, integers and doubles: Cast, Where, Clip of integers, and arithmetic
- * and comparisons.
+/* What moves through other types, integers and doubles: Cast, Where, Clip of integers, and
+ * arithmetic and comparisons.
  *
  *   Cast    one loop for each pair of types; float16 by way of float32, some hundred elements at a
  *           time

@@ -1,7 +1,7 @@
 /* ScatterElements, ScatterND: indices become offsets in one pass that checks them all; then updates
  * are written, or combined with what is there, in order.
  *
- *   offsets   8 0 8        updates  a b c      y[8] = a, y[0] = b, y[8] = c        (or +, *, min, max)
+ *   offsets   8 0 8        updates  a b c      y[8] = a, y[0] = b, y[8] = c    (or +, *, min, max)
  *
  * Combined are float32, and int32 and int64; the rest goes to the reference.
  */
