@@ -11,8 +11,8 @@
  *
  *   columns [map, tap][position] = weights' [map, tap][channel] * x [channel][position]
  *
- * float32, one or two spatial axes (three by products); the rest goes to the reference. Threads take
- * rows, or planes.
+ * float32, one or two spatial axes (three by products); the rest goes to the reference. Threads
+ * take rows, or planes.
  */
 #include "fast_conv.h"
 #include "window_rows.h"
