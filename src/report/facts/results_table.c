@@ -153,8 +153,8 @@ static void print_arena(const ot_facts *r, FILE *f)
     const ot_arena_figures *a = &r->totals.activations;
     if (a->n_buffers == 0 || is_computed_before(r)) return;
     fprintf(f,
-            "\n%*stensors of the untiled model in one memory, each at its own address (%u buffers",
-            MARGIN, "", a->n_buffers);
+            "\n%*stensors of the untiled model in one memory, each at its own address (%u buffer%s",
+            MARGIN, "", a->n_buffers, a->n_buffers == 1 ? "" : "s");
     if (r->totals.n_unsized) fprintf(f, "; %u of unknown size left out", r->totals.n_unsized);
     fputs("; what operators work in is not in it)\n", f);
     print_arena_row("side by side", a->naive, "", f);
