@@ -312,6 +312,7 @@ ot_status ot_run_write_plan(ot_run *r)
     r->model->runtime = r->target.runtime->name;
     if (r->selection.plan->unpacked_from > 0)
         ot_mark_unpacked(r->model->graph, r->selection.plan->unpacked_from);
+    ot_mark_plain(r->model->graph, r->selection.plan->plain, r->selection.plan->n_plain);
     if (r->selection.plan->n_regions > 0) {
         OT_TRY(ot_overlay(r->model->graph, r->selection.plan));
         OT_TRY(r->selection.design ? ot_fold_dynamic(r->model->graph, r->selection.design->graph)

@@ -26,6 +26,7 @@ double ot_cost_moved(const ot_seq *s, ot_id v, const ot_target *t)
 
 /* Nodes that are looked at for those that the engine merges with one before them. */
 #define GROUP_REACH 64
+#define NARROW      64 /* channels: ot_unpacked_price */
 
 /* The part of what is computed for a ConvTranspose that is not padding. By phases, it convolves
  * once for each of the stride, or for all at once, with more channels and kernels padded to one
@@ -94,8 +95,9 @@ double ot_cost_unpacked(const ot_graph *g, const ot_node *n, const ot_target *t)
     bool is_point = true;
     for (int32_t k = 2; k < w->rank; k++) is_point &= w->dims[k] == 1;
     for (int32_t k = 2; k < y->rank; k++) pixels *= (double)ot_max(1, y->dims[k]);
-    return ot_node_macs(g, n) / conv_rate(g, n, t) *
-           ((is_point ? price->pointwise : price->windows) + price->pixels / pixels);
+    const bool narrow = ot_min(w->dims[0], w->dims[1]) < NARROW;
+    const double part = is_point ? price->pointwise : narrow ? price->narrow : price->windows;
+    return ot_node_macs(g, n) / conv_rate(g, n, t) * (part + price->pixels / pixels);
 }
 
 static bool is_elementwise(const ot_node *n)

@@ -112,6 +112,12 @@ static double unpacked_seconds(const ot_candidates *x, const ot_graph *g)
     return seconds;
 }
 
+uint32_t ot_mark_writing(ot_graph *g, const ot_writing *how)
+{
+    uint32_t n = how->unpacked_from > 0 ? ot_mark_unpacked(g, how->unpacked_from) : 0;
+    return n + ot_mark_plain(g, how->plain, how->n_plain);
+}
+
 static void number_regions(const ot_candidates *x, ot_region *regions, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) regions[k].id = x->o.search.first_region + k;
@@ -135,8 +141,7 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
     some.arena = (*copy)->arena;
     (*copy)->data_file = x->how.data_file;
     x->packing_seconds = 0;
-    if (x->how.unpacked_from > 0 && ot_candidates_unpack(x) &&
-        ot_mark_unpacked((*copy)->graph, x->how.unpacked_from) > 0)
+    if (ot_candidates_unpack(x) && ot_mark_writing((*copy)->graph, &x->how) > 0)
         x->packing_seconds = unpacked_seconds(x, (*copy)->graph);
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
     /* normalisations become whole again, and values are made once */
@@ -397,7 +402,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     }
     /* of what is known, where sets compete by it: detectors choose boxes behind the network */
     if (x->is_known || sets_compete(x)) out->takes = f;
-    const bool packs = w->defer_from == 0 && w->unpacked_from == 0;
+    const bool packs = w->defer_from == 0 && w->unpacked_from == 0 && w->n_plain == 0;
     out->packing_s = (packs ? 0 : x->packing_seconds) + ot_set_repacks(x, &out->set);
     out->set.gain = 0;
     for (uint32_t k = 0; k < out->set.n; k++) out->set.gain += out->set.all[k].benefit;
@@ -446,6 +451,9 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     p->viewed = of->set.n > 0 && of->how.views ? x->t->runtime : NULL;
     p->defer_from = of->how.defer_from;
     p->unpacked_from = of->how.unpacked_from;
+    p->n_plain = of->how.n_plain;
+    p->plain = ot_memdup(p->arena, of->how.plain, p->n_plain * sizeof *p->plain);
+    if (p->n_plain > 0 && !p->plain) return ot_fail_nomem(x->g->model->diag);
     p->folds_norms = of->how.folds_norms;
     p->deferred_seconds = of->packing_s;
     p->tiled.time_s += p->deferred_seconds;

@@ -36,6 +36,9 @@ typedef struct ot_writing {
     int64_t unjoined_from; /* values of so many bytes stay in pieces; 0: none */
     int64_t defer_from;    /* weights of so many bytes are packed when they are used; 0: none */
     int64_t unpacked_from; /* those of convolutions of so many bytes are not packed; 0: all are */
+    /* [n_plain] nor are these, whose convolutions then compute plain maps (plain_maps.c) */
+    const ot_id *plain;
+    uint32_t n_plain;
 } ot_writing;
 
 /* What a lap found. */
@@ -224,7 +227,7 @@ ot_status ot_candidates_propose(ot_candidates *x, ot_region_set *won) OT_MUST_US
 ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 /* The graph can be written as a branch, and the runtime gains by it. */
 bool ot_candidates_branch(const ot_candidates *x);
-/* Weights of convolutions can be left as they are: in a branch, and in a file of their own. */
+/* Weights of convolutions can be left as they are: in a branch. */
 bool ot_candidates_unpack(const ot_candidates *x);
 /* The runtime hands pieces on in sequences. */
 bool ot_candidates_sequences(const ot_candidates *x);
@@ -261,6 +264,20 @@ ot_status ot_limit_keep(ot_candidates *x) OT_MUST_USE;
 /* Fill largest_bytes of p's figures: of the model as it is, and as it is written. Fails:
  * OT_E_NOMEM. */
 ot_status ot_limit_fill(ot_candidates *x, ot_plan *p) OT_MUST_USE;
+
+/* Marks the weights of g that no runtime is to pack. Returns how many. Requires USES, SHAPES. */
+uint32_t ot_mark_writing(ot_graph *g, const ot_writing *how);
+
+/* Sets from *won on, as they are written now, unless the process then holds or grows by more than
+ * that. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_climb_below(ot_candidates *x, ot_region_set *won, int64_t process,
+                                    int64_t growth) OT_MUST_USE;
+
+/* ---- plain_maps.c ---- */
+
+/* Let convolutions of large maps compute plain tensors where *won scores less by enough so, within
+ * its time: x->how, won->bytes, x->unpacked_s. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_plain_maps(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 
 /* ---- region_sets.c ---- */
 

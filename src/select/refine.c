@@ -5,6 +5,7 @@
  *   deferred packing   weights are packed when they are used
  *   hidden extents     the runtime does not know what values take
  *   unpacked weights   convolutions read them as they are
+ *   plain maps         convolutions do so, for who reads what they make (plain_maps.c)
  *   branch             the graph is a branch, in which the runtime keeps no block for its tensors
  *
  * The model as it is stays unless what is written takes less by a margin that depends on how well
@@ -133,8 +134,8 @@ static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
     return OT_OK;
 }
 
-/* Sets from *won on, as they are written now, unless the process then holds or grows by more. */
-static ot_status climb_below(ot_candidates *x, ot_region_set *won, int64_t process, int64_t growth)
+ot_status ot_candidates_climb_below(ot_candidates *x, ot_region_set *won, int64_t process,
+                                    int64_t growth)
 {
     const ot_region_set before = *won;
     ot_sim_figures f;
@@ -164,13 +165,12 @@ static ot_status try_hidden(ot_candidates *x, ot_region_set *won)
                 (double)bytes / 1048576.0);
     if (!x->how.hidden) return OT_OK;
     won->bytes = bytes;
-    return x->o.max_tensor ? OT_OK : climb_below(x, won, ot_process_bytes(&hidden), INT64_MAX);
+    return x->o.max_tensor ? OT_OK : ot_candidates_climb_below(x, won, ot_process_bytes(&hidden), INT64_MAX);
 }
 
 bool ot_candidates_unpack(const ot_candidates *x)
 {
-    return x->t->runtime->unpacked.windows > 0 && x->how.branch && x->how.data_file &&
-           !x->g->model->dynamic_dims;
+    return x->t->runtime->unpacked.windows > 0 && x->how.branch;
 }
 
 /* The set that holds least with unpacked weights, of *won and of what tighter limits on time found:
@@ -211,7 +211,9 @@ static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
     enum { N_FROM = sizeof FROM / sizeof *FROM };
     int64_t from = 0, least = won->bytes;
     ot_sim_figures f, packed;
-    if (!ot_candidates_unpack(x) || !ot_has_unpacked(x->g, FROM[N_FROM - 1])) return OT_OK;
+    if (!ot_candidates_unpack(x) || !x->how.data_file || x->g->model->dynamic_dims ||
+        !ot_has_unpacked(x->g, FROM[N_FROM - 1]))
+        return OT_OK;
     ot_region_set found = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1u)};
     if (!found.all) return ot_fail_nomem(x->g->model->diag);
     for (size_t k = 0; k < N_FROM; k++) {
@@ -244,7 +246,7 @@ static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
     }
     *won = found;
     x->unpacked_s = x->packing_seconds;
-    return x->o.max_tensor ? OT_OK : climb_below(x, won, ot_process_bytes(&f), f.growth);
+    return x->o.max_tensor ? OT_OK : ot_candidates_climb_below(x, won, ot_process_bytes(&f), f.growth);
 }
 
 /* The winner, with or without the branch, is compared with the graph that is only a branch. */
@@ -255,6 +257,7 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
     const double part = least_win(x);
     const bool may_branch = x->how.branch, may_hide = x->how.hidden;
     const int64_t unpacked_from = x->how.unpacked_from;
+    const uint32_t n_plain = x->how.n_plain;
     bool in_branch = may_branch;
     OT_TRY(ot_candidates_score(x, NULL, 0, &none));
     if (may_branch) {
@@ -272,12 +275,14 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
     x->how.branch = in_branch;
     x->how.hidden = in_branch && may_hide;
     x->how.unpacked_from = in_branch ? unpacked_from : 0;
+    x->how.n_plain = in_branch ? n_plain : 0;
     if ((double)won->bytes <= part * (double)untiled) return OT_OK;
     /* it has to be */
     if (x->o.max_tensor && ot_largest_tensor(x->g).bytes > x->o.max_tensor) return OT_OK;
     *won = (ot_region_set){.all = won->all, .bytes = untiled};
     x->how.branch = x->how.hidden = false;
     x->how.defer_from = x->how.unpacked_from = 0;
+    x->how.n_plain = 0;
     return OT_OK;
 }
 
@@ -288,5 +293,6 @@ ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won)
     OT_TRY(try_deferred(x, won));
     OT_TRY(try_hidden(x, won));
     OT_TRY(try_unpacked(x, won));
+    OT_TRY(ot_candidates_plain_maps(x, won));
     return judge(x, won);
 }

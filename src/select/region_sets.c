@@ -190,6 +190,7 @@ uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set)
                               (uint64_t)w->unpacked_from,
                               x->at_design};
     uint64_t key = ot_hash_bytes(0, base, sizeof base);
+    if (w->n_plain > 0) key = ot_hash_bytes(key, w->plain, w->n_plain * sizeof *w->plain);
     for (uint32_t k = 0; k < set->n; k++) {
         const ot_region *r = &set->all[k];
         const uint64_t of[5] = {r->first, r->last, (uint64_t)r->form, r->n_dims, r->n_nodes};

@@ -67,6 +67,7 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
         copy->dynamic_dims = x->g->model->dynamic_dims;
         s = resize(x, copy->graph, regions, n, some.regions, &some.n_regions);
         for (uint32_t k = 0; k < some.n_regions; k++) some.regions[k].id = k;
+        if (s == OT_OK && ot_candidates_unpack(x)) ot_mark_writing(copy->graph, &x->how);
         if (s == OT_OK) s = ot_fold_static(copy->graph, &some);
         if (s == OT_OK) s = ot_transform_tiles(copy->graph, &some);
         if (s == OT_OK && x->how.branch) s = ot_branch(copy, false);

@@ -96,6 +96,10 @@ typedef struct ot_plan {
     int64_t defer_from;
     /* weights of convolutions of so many bytes are not packed (stage select/); 0: all are */
     int64_t unpacked_from;
+    /* [n_plain] weights of convolutions that are not packed whatever their size: their maps are
+     * plain tensors, which others read as they are (stage select/) */
+    const ot_id *plain;
+    uint32_t n_plain;
     double deferred_seconds; /* these take that long, and are part of tiled.time_s */
     ot_figures untiled, tiled;
     /* made for the model as stage transform/decompose/ has changed it, */

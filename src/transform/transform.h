@@ -79,7 +79,12 @@ ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_U
  * Returns how many there are. Call before ot_transform_tiles, whose bodies capture them then.
  * Requires USES, SHAPES. */
 uint32_t ot_mark_unpacked(ot_graph *g, int64_t from);
-/* Whether it would mark any. Requires the same. */
+/* Mark these weights, [n] ids of g, besides, those of any size that could be. Returns how many are.
+ * Requires the same. */
+uint32_t ot_mark_plain(ot_graph *g, const ot_id *weights, uint32_t n);
+/* v is a weight that could be marked. Requires the same. */
+bool ot_may_unpack(const ot_graph *g, ot_id v);
+/* Whether ot_mark_unpacked would mark any. Requires the same. */
 bool ot_has_unpacked(const ot_graph *g, int64_t from);
 /* Bytes of the weight of matrix product n that bodies of tiles capture as it is, for a runtime with
  * outer_weights or maps_weights (weights.c); 0: there is none. Requires USES, SHAPES. */

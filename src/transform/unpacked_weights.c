@@ -60,6 +60,19 @@ uint32_t ot_mark_unpacked(ot_graph *g, int64_t from)
     return n;
 }
 
+bool ot_may_unpack(const ot_graph *g, ot_id v) { return is_weight(g, v, 0); }
+
+uint32_t ot_mark_plain(ot_graph *g, const ot_id *weights, uint32_t n)
+{
+    uint32_t marked = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        ot_value *w = &g->values[weights[k]];
+        if (!w->is_unpacked) w->is_unpacked = is_weight(g, weights[k], 0);
+        marked += w->is_unpacked;
+    }
+    return marked;
+}
+
 /* The same of a graph with tiles: bodies written by the rewriter may capture v. */
 static bool reads_unpacked(const ot_graph *g, const ot_node *n, ot_id v)
 {

@@ -59,4 +59,22 @@ for name, model, loops in ('deep', deep(8, 96), False), ('maps', deep(6, 768), T
     # time that is not there, one file, another goal: weights are packed as ever
     for more in ['--max-slowdown', 0], ['--single-file'], ['--goal', 'time']:
         assert 'unpacked_weights_from_bytes' not in json.loads(run(*args, *more, '--json')), more
+# maps that others read as they are: their convolution makes them so, and they are not there twice
+net = Net(seed=4)
+x = net.op('Relu', net.conv(net.input('x', [1, 16, 192, 192]), 16, 96, k=1))
+rows = net.reshape(x, [1, 96, 192 * 192])
+net.output(net.op('MatMul', rows, net.op('Transpose', rows, perm=[0, 2, 1])), [1, 96, 96])
+path, out = save(net.model(), f'{d}/gram.onnx'), f'{d}/gram_tiled.onnx'
+fed = {'x': np.random.default_rng(0).standard_normal([1, 16, 192, 192], dtype='f4')}
+args = [path, '-o', out, '--goal', 'memory', '--target', 'cpu-generic']
+plan, packed_plan = (json.loads(run(*args, *more, '--json')) for more in ([], ['--max-slowdown', 0]))
+assert 'plain_maps' not in packed_plan, packed_plan
+assert plan['plain_maps'] == 1 and plan['tiled']['process_bytes'] < 0.8 * packed_plan['tiled']['process_bytes'], plan
+assert 'weights of 1 more convolution' in run(*args, '--verify')
+written = onnx.load(out)
+assert [n.input[0] for g in graphs(written.graph) for n in g.node if n.op_type == 'Reshape' and n.output[0].startswith(WRITTEN)]
+for want, got in zip(outputs(path, fed), outputs(out, fed)):
+    assert got.shape == want.shape and nmse(got, want) < 1e-10, nmse(got, want)
+for more in ['--goal', 'time'], ['--runtime', 'openvino']:
+    assert 'plain_maps' not in json.loads(run(*args, *more, '--json')), more
 print('all good')

@@ -177,6 +177,7 @@ static const row FIELDS[] = {
     O(region, REAL),
     U(pointwise, REAL),
     U(windows, REAL),
+    U(narrow, REAL),
     U(pixels, REAL),
 };
 #define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
@@ -396,6 +397,7 @@ static const char *const NEEDS_LARGER[] = {
     "onnxruntime ot_runtime expands_columns",  /* weights that are not packed, in such a file: */
     "onnxruntime ot_unpacked_price pointwise", /* tests/e2e/unpacked_weights.sh, test_unpacked.c */
     "onnxruntime ot_unpacked_price windows",
+    "onnxruntime ot_unpacked_price narrow",
     "onnxruntime ot_unpacked_price pixels",
     "onnxruntime ot_runtime bit", /* averages beside what they read, in quantized networks */
     "onnxruntime ot_runtime inlines_functions", /* tests/e2e/saved_tiles.sh, test_inlined.c */

@@ -51,6 +51,13 @@ static void weights_of_convolutions_are_marked(void **state)
     assert_true(is_marked(m, "small"));
     assert_int_equal(ot_mark_unpacked(m->graph, 256 * 256 * 9 * 4 + 1), 0);
     assert_false(is_marked(m, "w")); /* of the last call alone */
+    /* by name, of any size, beside those; but what other operators read, too, is never marked */
+    const ot_id more[] = {ot_value_find(m->graph, "small"), ot_value_find(m->graph, "added")};
+    assert_int_equal(ot_mark_unpacked(m->graph, 1 << 20), 1);
+    assert_int_equal(ot_mark_plain(m->graph, more, 2), 1);
+    assert_true(is_marked(m, "w") && is_marked(m, "small"));
+    assert_false(is_marked(m, "added"));
+    assert_true(ot_may_unpack(m->graph, more[0]) && !ot_may_unpack(m->graph, more[1]));
     ot_model_free(m);
 }
 
@@ -123,20 +130,23 @@ static void the_price_depends_on_windows_and_pixels(void **state)
     ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,64,32,32]\n"
                              "  init %p : float32[64,64,1,1] = random 1\n"
                              "  init %w : float32[64,64,3,3] = random 2\n"
+                             "  init %f : float32[32,64,3,3] = random 3\n"
                              "  %a = Conv(%x, %p)\n  %b = Conv(%x, %w) {pads = [1,1,1,1]}\n"
                              "  %c = Conv(%x, %w) {strides = [8,8], pads = [1,1,1,1]}\n"
-                             "  output %a\n  output %b\n  output %c\n}\n",
+                             "  %e = Conv(%x, %f) {pads = [1,1,1,1]}\n"
+                             "  output %a\n  output %b\n  output %c\n  output %e\n}\n",
                              &d);
     const ot_graph *g = m->graph;
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
-    double part[3];
-    const char *const names[] = {"a", "b", "c"};
-    for (int k = 0; k < 3; k++) {
+    double part[4];
+    const char *const names[] = {"a", "b", "c", "e"};
+    for (int k = 0; k < 4; k++) {
         const ot_node *n = &g->nodes[g->values[ot_value_find(g, names[k])].producer];
         const double macs = ot_node_macs(g, n);
         part[k] = ot_cost_unpacked(g, n, &t) / ot_cost_compute(g, n, &t, macs, 0, 0);
     }
     assert_true(part[0] > 0 && part[0] < part[1] && part[1] < part[2] && part[2] < 2);
+    assert_true(part[1] < part[3] && part[3] < 2); /* of few channels */
     ot_model_free(m);
 }
 

@@ -78,6 +78,7 @@ typedef struct ot_op_memory {
 /* Part of a convolution's time by which it is longer where its weights are not packed. */
 typedef struct ot_unpacked_price {
     double pointwise, windows; /* kernels of one element, of more; 0: weights are always packed */
+    double narrow;             /* in the place of windows, of fewer than 64 channels on a side */
     double pixels;             /* added: so many pixels over those of the result */
 } ot_unpacked_price;
 

@@ -315,7 +315,9 @@ static ot_status rename_outer(ot_node *n, const char *from, const char *to)
             body->values[w].is_const = old.is_const;
             body->values[w].is_tensor = old.is_tensor;
         }
+        const unsigned order = body->props & OT_P_ORDER; /* nothing in the body makes either */
         OT_TRY(ot_replace_uses(body, v, w));
+        body->props |= order;
         body->values[v].is_outer = false; /* nothing reads it any more */
         body->values[v].removed = true;
     }

@@ -515,6 +515,12 @@ ot_status ot_results_print(const ot_facts *r, bool all, size_t columns, FILE *f)
             "\n%*sweights of convolutions of %lld KiB and more are read as they are: %s does not "
             "pack them while it loads\n",
             MARGIN, "", (long long)(r->totals.unpacked_from >> 10), r->runtime);
+    if (r->totals.n_plain > 0)
+        fprintf(f,
+                "\n%*sweights of %u more %s are read so, for who reads the maps: %s does not hold "
+                "these in two layouts\n",
+                MARGIN, "", r->totals.n_plain,
+                r->totals.n_plain == 1 ? "convolution" : "convolutions", r->runtime);
     if (r->totals.data_file)
         fprintf(f,
                 "\n%*sweights are in a file beside the model, which %s maps: nothing is copied "
