@@ -30,7 +30,7 @@ typedef struct large_map {
 typedef struct plain_search {
     ot_candidates *x;
     const ot_region_set *won, *best, *at; /* sets: before, with `least`, of the last score */
-    large_map *all; /* [n] the largest first */
+    large_map *all;                       /* [n] the largest first */
     uint32_t n, tries, most;
     ot_id *now; /* [n_now] weights that are tried */
     uint32_t n_now;

@@ -165,7 +165,9 @@ static ot_status try_hidden(ot_candidates *x, ot_region_set *won)
                 (double)bytes / 1048576.0);
     if (!x->how.hidden) return OT_OK;
     won->bytes = bytes;
-    return x->o.max_tensor ? OT_OK : ot_candidates_climb_below(x, won, ot_process_bytes(&hidden), INT64_MAX);
+    return x->o.max_tensor
+               ? OT_OK
+               : ot_candidates_climb_below(x, won, ot_process_bytes(&hidden), INT64_MAX);
 }
 
 bool ot_candidates_unpack(const ot_candidates *x)
@@ -246,7 +248,8 @@ static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
     }
     *won = found;
     x->unpacked_s = x->packing_seconds;
-    return x->o.max_tensor ? OT_OK : ot_candidates_climb_below(x, won, ot_process_bytes(&f), f.growth);
+    return x->o.max_tensor ? OT_OK
+                           : ot_candidates_climb_below(x, won, ot_process_bytes(&f), f.growth);
 }
 
 /* The winner, with or without the branch, is compared with the graph that is only a branch. */
