@@ -156,6 +156,18 @@ def stated_shapes():
             if want.shape != got.shape or not np.allclose(want, got, atol=1e-5): sys.exit(f'stated {name} {args}: {want.shape}, {got.shape}')
 
 
+def domains():
+    """The standard's operator set stated twice, by one name or by both: ONNX Runtime takes the file."""
+    for more in ('', 17), ('ai.onnx', 17):
+        net = Net(seed=6)
+        v = net.input('x', [1, 8, 128, 128])
+        for k in range(3): v = net.op('Relu', net.conv(v, 8, 8, pads=[1] * 4), **({'domain': more[0]} if k == 1 else {}))
+        net.output(v, [1, 8, 128, 128])
+        m = net.model()
+        m.opset_import.append(helper.make_opsetid(*more))
+        check(f'domain {more}', m, '--force', '--l2', '64K')
+
+
 INNER = (branches, looped, scanned)
 
 if __name__ == '__main__':
@@ -166,4 +178,5 @@ if __name__ == '__main__':
         check('shape of its own', shape_of_its_own(), *more)
     stale()
     stated_shapes()
+    domains()
     print('equal')
