@@ -544,7 +544,9 @@ static ot_status run_stage(ot_run *r, stage which)
         ot_progress_at(r->options.progress, PASSES[k].name, (double)k / N_PASSES);
         ot_watch_at(PASSES[k].name, (double)k, N_PASSES);
         ot_status s = ot_watch_look(r->diag);
+        const bool inner = ot_watch_inner(true); /* sessions that compute constants tell nothing */
         if (s == OT_OK) s = PASSES[k].run(r);
+        (void)ot_watch_inner(inner);
         if (s == OT_OK) s = ot_watch_look(r->diag); /* a search that was ended found something */
         double end = ot_now();
         if (s == OT_OK) s = after_pass(r, k);

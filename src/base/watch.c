@@ -5,7 +5,7 @@
 
 static _Thread_local struct {
     ot_watch *watch;
-    bool helps;
+    bool helps, inner;
     double part; /* of the running piece */
 } here;
 
@@ -13,7 +13,7 @@ ot_watch *ot_watch_use(ot_watch *w)
 {
     ot_watch *before = here.watch;
     here.watch = w;
-    here.helps = false;
+    here.helps = here.inner = false;
     here.part = 0;
     if (!w) return before;
     const double now = ot_now();
@@ -36,7 +36,7 @@ ot_watch *ot_watch_here(void) { return here.watch; }
 void ot_watch_at(const char *stage, double k, double n)
 {
     ot_watch *w = here.watch;
-    if (!w || here.helps || n <= 0) return;
+    if (!w || here.helps || here.inner || n <= 0) return;
     w->stage = stage;
     w->done = k / n;
     w->width = 1 / n;
@@ -45,7 +45,14 @@ void ot_watch_at(const char *stage, double k, double n)
 
 void ot_watch_part(double k, double n)
 {
-    if (here.watch && !here.helps && n > 0) here.part = k / n;
+    if (here.watch && !here.helps && !here.inner && n > 0) here.part = k / n;
+}
+
+bool ot_watch_inner(bool inner)
+{
+    const bool before = here.inner;
+    here.inner = inner;
+    return before;
 }
 
 ot_watch_end ot_watch_ended(const ot_watch *w)
@@ -65,6 +72,7 @@ static void look(ot_watch *w)
 {
     if (w->stop && atomic_load_explicit(w->stop, memory_order_relaxed)) end(w, OT_WATCH_STOPPED);
     const bool tells = w->tell && !here.helps;
+    if (!here.helps) w->looks++;
     if (w->until <= 0 && !tells) return;
     const double now = ot_now();
     if (w->until > 0 && now > w->until) end(w, OT_WATCH_LATE);

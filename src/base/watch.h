@@ -27,6 +27,7 @@ typedef struct ot_watch {
     const char *stage;
     double done, width; /* of the stage, and how much of it the running piece is */
     double until, told;
+    uint64_t looks;   /* by the thread that uses it */
     atomic_int ended; /* ot_watch_end */
 } ot_watch;
 
@@ -41,6 +42,9 @@ ot_watch *ot_watch_here(void);
 void ot_watch_at(const char *stage, double k, double n);
 /* Of the running piece, k of n parts are done. */
 void ot_watch_part(double k, double n);
+/* From now on the two above do nothing in this thread: what it does is part of the running piece.
+ * Returns whether that was so before. */
+bool ot_watch_inner(bool inner);
 /* Cheap to call often. OT_OK, or OT_E_SYSTEM, with a line in d, where this thread's work is to
  * end. */
 ot_status ot_watch_look(ot_diag *d) OT_MUST_USE;

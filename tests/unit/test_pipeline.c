@@ -3,11 +3,14 @@
 #include "report_check.h"
 
 #include "app/pipeline.h"
+#include "base/watch.h"
 #include "onnx/import/model_io.h"
 
 #include <dirent.h>
 
 /* Three convolutions with activations; their maps take 512 KiB each. */
+#define LOOKS 25 /* of planning CHAIN */
+
 static const char CHAIN[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,128,128]\n"
                             "  init %w : float32[8,8,3,3] = random 1 * 0.1\n"
                             "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n"
@@ -607,9 +610,34 @@ static int remove_it_all(void **state)
     return remove_folder(state);
 }
 
+/* Planning looks whether it is to end at each tiling that it tries, and sessions inside of it do not
+ * say how far it is. */
+static void watched(void **state)
+{
+    (void)state;
+    const atomic_int none = 0;
+    ot_watch w = {.stop = &none}, *before = ot_watch_use(&w);
+    piped p;
+    start_run(&p, CHAIN);
+    load(&p);
+    const uint64_t loaded = w.looks;
+    tile(&p, true);
+    ot_run_free(&p.run);
+    if (w.looks - loaded < LOOKS) fail_msg("%llu looks", (unsigned long long)(w.looks - loaded));
+    ot_watch_at("plan", 1, 4);
+    assert_false(ot_watch_inner(true));
+    ot_watch_at("run", 1, 2);
+    assert_string_equal(w.stage, "plan");
+    assert_true(ot_watch_inner(false));
+    ot_watch_at("run", 1, 2);
+    assert_string_equal(w.stage, "run");
+    (void)ot_watch_use(before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(watched),
         cmocka_unit_test(plan_then_tile),
         cmocka_unit_test(nothing_to_do),
         cmocka_unit_test(options_of_the_machine),

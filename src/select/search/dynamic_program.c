@@ -364,6 +364,7 @@ static ot_status try_output(solver *v, uint32_t end, uint32_t out)
     int8_t sets[OT_AXIS_SETS_MAX][OT_DIMS_MAX];
     uint32_t dims[OT_AXIS_SETS_MAX], n_sets = ot_candidate_axes(v->s, v->w, end, out, sets, dims);
     for (uint32_t k = 0; k < n_sets; k++) {
+        OT_TRY(ot_watch_look(v->s->g->model->diag));
         v->work_limit = share_of(ot_trial_work(v->tr), v->work_end, n_sets - k);
         OT_TRY(try_axes(v, end, out, sets[k], dims[k]));
     }

@@ -17,6 +17,7 @@
  */
 #include "search.h"
 
+#include "base/watch.h"
 #include "tiling/lower/lowering.h"
 #include "tiling/forms.h"
 
@@ -177,6 +178,7 @@ static void dump_try(const fitting *x, const ot_choice *c, unsigned how, const o
 static ot_status try_choice(fitting *x, const ot_choice *c, unsigned how, ot_region *r)
 {
     bool form, fits;
+    OT_TRY(ot_watch_look(x->s->g->model->diag));
     OT_TRY(ot_region_build(x->s, x->w, c, x->arena, r));
     OT_TRY(pick_form(x, how, r, &form));
     fits = form;
