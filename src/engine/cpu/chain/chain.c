@@ -234,6 +234,47 @@ static ot_status finish(ot_arena *a, const ot_chain_build *b, ot_diag *d, const 
     return OT_OK;
 }
 
+/* ---- chains of one byte ---- */
+
+static bool is_byte(ot_chain_type t) { return t == OT_CHAIN_U8 || t == OT_CHAIN_I8; }
+
+/* Bytes made of one array of bytes: 256 results are all that there can be. */
+static bool is_table(const ot_chain *c)
+{
+    return c->n_inputs == 1 && !c->is_channel[0] && c->n_outputs == 1 && c->n_steps > 1 &&
+           is_byte(c->cells[0].type) && is_byte(c->cells[c->outputs[0]].type);
+}
+
+/* *chain becomes one instruction that looks its results up. */
+static ot_status as_table(ot_arena *a, ot_diag *d, const ot_chain **chain)
+{
+    const ot_chain *from = *chain;
+    uint8_t bytes[256], *table = ot_alloc(a, sizeof bytes);
+    ot_chain *c = OT_NEW(a, ot_chain);
+    ot_chain_cell *cells = OT_NEW_N(a, ot_chain_cell, 3);
+    ot_chain_step *step = OT_NEW(a, ot_chain_step);
+    if (!table || !c || !cells || !step) return ot_fail_nomem(d);
+    for (int k = 0; k < 256; k++) bytes[k] = (uint8_t)k;
+    ot_chain_run(from, 1, (int64_t[]){256}, &(ot_chain_array){.data = bytes, .strides = {1}},
+                 &(ot_chain_array){.data = table, .strides = {1}}, 1);
+    cells[0] = from->cells[0];
+    cells[1] = (ot_chain_cell){.type = OT_CHAIN_U8, .constant.table = table};
+    cells[2] = (ot_chain_cell){.type = from->cells[from->outputs[0]].type};
+    *step = (ot_chain_step){.code = OT_CH_LOOK_UP, .in = {0, 1}};
+    *c = (ot_chain){.n_inputs = 1,
+                    .n_constants = 1,
+                    .n_steps = 1,
+                    .n_outputs = 1,
+                    .cells = cells,
+                    .steps = step,
+                    .inputs = from->inputs,
+                    .is_channel = from->is_channel,
+                    .outputs = {2},
+                    .work = ot_chain_codes[OT_CH_LOOK_UP].work};
+    *chain = c;
+    return OT_OK;
+}
+
 ot_status ot_chain_new(ot_arena *a, const ot_chain_spec *s, ot_diag *d, const ot_chain **out)
 {
     *out = NULL;
@@ -252,6 +293,7 @@ ot_status ot_chain_new(ot_arena *a, const ot_chain_spec *s, ot_diag *d, const ot
         ot_chain_fuse(b);
         status = finish(a, b, d, out);
     }
+    if (status == OT_OK && is_table(*out)) status = as_table(a, d, out);
     ot_arena_free(scratch);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Instructions between float and quantized numbers of 8 bits.
+/* Instructions between float and quantized numbers of 8 bits, and tables of 256 of them.
  *
  *   from  (q - zero) * scale                        a difference of small integers, rounded once
  *   to    clamp(round-half-even(x / scale) + zero)  the division that QuantizeLinear asks for; NaN
@@ -11,6 +11,11 @@
 
 #include "chain_math.h"
 #include "engine/core/simd.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(OT_ONE_ISA)
+#include <immintrin.h>
+#define HAS_VBMI 1
+#endif
 
 /* Adding it rounds to an integer (to nearest, ties to even) what is at most 2^22 in size. */
 #define ROUNDING 12582912.0f
@@ -54,4 +59,42 @@ void ot_chain_copy_bytes(ot_chain_code code, unsigned single, void *to, const vo
 {
     (void)code, (void)single, (void)b, (void)c;
     memmove(to, a, (size_t)n);
+}
+
+/* ---- tables ---- */
+
+#ifdef HAS_VBMI
+/* 64 elements at a time: a table is four registers. Returns how many were done. */
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) static int64_t
+look_up_vbmi(uint8_t *to, const uint8_t *a, const uint8_t *table, int64_t n)
+{
+    const __m512i t0 = _mm512_loadu_si512((const void *)table),
+                  t1 = _mm512_loadu_si512((const void *)(table + 64)),
+                  t2 = _mm512_loadu_si512((const void *)(table + 128)),
+                  t3 = _mm512_loadu_si512((const void *)(table + 192));
+    int64_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        const __m512i x = _mm512_loadu_si512((const void *)(a + i));
+        const __m512i low = _mm512_permutex2var_epi8(t0, x, t1),
+                      high = _mm512_permutex2var_epi8(t2, x, t3);
+        _mm512_storeu_si512((void *)(to + i),
+                            _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high));
+    }
+    return i;
+}
+#endif
+
+void ot_chain_look_up(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b,
+                      const void *c, int64_t n)
+{
+    (void)code, (void)single, (void)c;
+    uint8_t *to = to_;
+    const uint8_t *a = a_, *table;
+    int64_t i = 0;
+    memcpy(&table, b, sizeof table);
+#ifdef HAS_VBMI
+    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
+        i = look_up_vbmi(to, a, table, n);
+#endif
+    for (; i < n; i++) to[i] = table[a[i]];
 }

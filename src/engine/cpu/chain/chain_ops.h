@@ -16,7 +16,8 @@
  * types:      of the result, then of the operands: f float, m mask, u uint8_t, s int8_t, h float16,
  *             b bfloat16
  * parameters: operands, counted from the last, that are one number always (constants)
- * work:       per element, where an addition is 1 */
+ * work:       per element, where an addition is 1
+ * LOOK_UP:    bytes of either kind, and a number that is the address of 256 bytes */
 /* clang-format off */
 #define OT_CHAIN_CODES                           \
     CODE(COPY, plain, 1, "ff", 0, 1)             \
@@ -89,6 +90,7 @@
     CODE(TO_I8, to_i8, 3, "sfff", 2, 6)          \
     CODE(COPY_U8, copy_bytes, 1, "uu", 0, 1)     \
     CODE(COPY_I8, copy_bytes, 1, "ss", 0, 1)     \
+    CODE(LOOK_UP, look_up, 2, "uuu", 1, 1)       \
     CODE(FROM_F16, half, 1, "fh", 0, 1)          \
     CODE(FROM_BF16, half, 1, "fb", 0, 1)         \
     CODE(TO_F16, half, 1, "hf", 0, 1)            \
@@ -154,6 +156,8 @@ void ot_chain_half(ot_chain_code code, unsigned single, void *to, const void *a,
                    const void *c, int64_t n);
 void ot_chain_copy_bytes(ot_chain_code code, unsigned single, void *to, const void *a,
                          const void *b, const void *c, int64_t n);
+void ot_chain_look_up(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                      const void *c, int64_t n);
 
 /* chain_move.c: rows * cols elements of `size` (1 or 4) bytes between memory, whose strides are
  * in elements, and a block. */
@@ -208,7 +212,8 @@ typedef struct ot_chain_cell {
     ot_chain_type type;
     union {
         float f;
-        uint8_t m; /* types of one byte */
+        uint8_t m;            /* types of one byte */
+        const uint8_t *table; /* of LOOK_UP */
     } constant;
 } ot_chain_cell;
 

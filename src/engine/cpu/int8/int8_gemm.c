@@ -419,14 +419,19 @@ OT_CLONES static void finish_ints(const finish *f, const int32_t *sums, int64_t 
     }
 }
 
+static row_terms terms_of(const ot_i8_out *o, int64_t row)
+{
+    return (row_terms){o->row_scales ? o->row_scales + row : NULL,
+                       o->row_shift ? o->row_shift + row : NULL,
+                       o->row_bias ? o->row_bias + row : NULL};
+}
+
 /* Rows [row, row + m) of the output. */
 static void finish_rows(const ot_i8_job *j, int64_t column, int64_t row, int64_t m,
                         const int32_t *sums)
 {
     const ot_i8_out *o = &j->out;
-    row_terms r = {o->row_scales ? o->row_scales + row : NULL,
-                   o->row_shift ? o->row_shift + row : NULL,
-                   o->row_bias ? o->row_bias + row : NULL};
+    row_terms r = terms_of(o, row);
     int64_t at = row * o->ld + column;
     finish f;
     finish_open(j, column, &f);
@@ -487,15 +492,50 @@ static bool has_row_zeros(const ot_i8_end *ends, int64_t m)
     return any != 0;
 }
 
-OT_CLONES static void take_zeros_off(int32_t *sums, const ot_i8_end *ends, int64_t m,
-                                     const uint32_t *column, const uint32_t *zeros)
+/* What comes off the sums of a row: its zero point times `rest`, and its sum times `zeros`. */
+typedef struct zero_terms {
+    const ot_i8_end *ends;                          /* of the rows */
+    uint32_t rest[OT_I8_PANEL], zeros[OT_I8_PANEL]; /* of the columns */
+} zero_terms;
+
+OT_CLONES static void take_zeros_off(int32_t *sums, int64_t m, const zero_terms *z)
 {
     for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL) {
-        uint32_t zero = (uint32_t)ends[i].zero, sum = (uint32_t)ends[i].sum;
+        uint32_t zero = (uint32_t)z->ends[i].zero, sum = (uint32_t)z->ends[i].sum;
         for (int64_t k = 0; k < OT_I8_PANEL; k++)
-            sums[k] = (int32_t)((uint32_t)sums[k] - zero * column[k] - zeros[k] * sum);
+            sums[k] = (int32_t)((uint32_t)sums[k] - zero * z->rest[k] - z->zeros[k] * sum);
     }
 }
+
+#ifdef HAS_AVX2_TILE
+/* finish_bytes of a whole panel's width at once, after take_zeros_off. */
+__attribute__((target("avx512f,avx512bw,avx512vl"))) static void
+finish_bytes_avx512(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld,
+                    const row_terms *r, const zero_terms *z)
+{
+    const ot_i8_end *ends = z->ends;
+    const __m512i bias = _mm512_loadu_si512((const void *)f->bias),
+                  rest = _mm512_loadu_si512((const void *)z->rest),
+                  zeros = _mm512_loadu_si512((const void *)z->zeros),
+                  zero = _mm512_set1_epi32(f->zero);
+    const __m512 factors = _mm512_loadu_ps(f->factors), shifts = _mm512_loadu_ps(f->shift),
+                 least = _mm512_set1_ps(f->least), most = _mm512_set1_ps(f->most);
+    const __mmask16 w = (__mmask16)((1u << f->w) - 1);
+    for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
+        __m512i s = _mm512_loadu_si512((const void *)sums);
+        s = _mm512_sub_epi32(s, _mm512_mullo_epi32(_mm512_set1_epi32(ends[i].zero), rest));
+        s = _mm512_sub_epi32(s, _mm512_mullo_epi32(_mm512_set1_epi32(ends[i].sum), zeros));
+        s = _mm512_add_epi32(_mm512_add_epi32(s, bias),
+                             _mm512_set1_epi32(r->bias ? r->bias[i] : 0));
+        __m512 v = _mm512_fmadd_ps(
+            _mm512_cvtepi32_ps(s),
+            _mm512_mul_ps(factors, _mm512_set1_ps(r->scales ? r->scales[i] : 1.0f)),
+            _mm512_add_ps(shifts, _mm512_set1_ps(r->shift ? r->shift[i] : 0.0f)));
+        v = _mm512_min_ps(_mm512_max_ps(v, least), most);
+        _mm512_mask_cvtepi32_storeu_epi8(to, w, _mm512_add_epi32(_mm512_cvtps_epi32(v), zero));
+    }
+}
+#endif
 
 /* The sums of m rows from `row` on against a panel become outputs. */
 static void finish_quads(const ot_i8_job *j, int64_t panel, int64_t row, int64_t m, int32_t *sums,
@@ -503,17 +543,28 @@ static void finish_quads(const ot_i8_job *j, int64_t panel, int64_t row, int64_t
 {
     int64_t column = panel * OT_I8_PANEL;
     int32_t sum[OT_I8_PANEL] = {0};
-    uint32_t zeros[OT_I8_PANEL], rest[OT_I8_PANEL], any = 0;
+    zero_terms terms = {.ends = ends};
+    uint32_t any = 0;
     if (by_row)
         ot_i8_column_sums(j->panels + panel * ot_i8_panel_bytes(j->k), up4(j->k) / 4, j->b_signed,
                           sum);
     for (int64_t k = 0; k < OT_I8_PANEL; k++) {
         int32_t z = !j->b_zeros ? j->b_zero : column + k < j->n ? j->b_zeros[column + k] : 0;
-        zeros[k] = (uint32_t)z;
-        rest[k] = (uint32_t)sum[k] - (uint32_t)j->k * zeros[k];
-        any |= zeros[k];
+        terms.zeros[k] = (uint32_t)z;
+        terms.rest[k] = (uint32_t)sum[k] - (uint32_t)j->k * terms.zeros[k];
+        any |= terms.zeros[k];
     }
-    if (by_row || any) take_zeros_off(sums, ends, m, rest, zeros);
+#ifdef HAS_AVX2_TILE
+    if ((j->out.type == OT_U8 || j->out.type == OT_I8) && ot_i8_way_here() == OT_I8_QUADS) {
+        finish f;
+        const row_terms r = terms_of(&j->out, row);
+        finish_open(j, column, &f);
+        finish_bytes_avx512(&f, sums, m, (uint8_t *)j->out.to + row * j->out.ld + column, j->out.ld,
+                            &r, &terms);
+        return;
+    }
+#endif
+    if (by_row || any) take_zeros_off(sums, m, &terms);
     finish_rows(j, column, row, m, sums);
 }
 

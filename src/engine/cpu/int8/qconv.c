@@ -21,6 +21,11 @@
 #include <emmintrin.h>
 #endif
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(OT_ONE_ISA)
+#include <immintrin.h>
+#define HAS_AVX512_LINES 1
+#endif
+
 #define PANEL_BYTES ((int64_t)96 << 10) /* of a block's panels */
 #define BLOCK_MAX   1024                /* positions */
 #define LINES       4                   /* of k, that are interleaved at the most */
@@ -114,10 +119,44 @@ static void interleave_pair(uint8_t *to, int64_t step, const uint8_t *a, const u
         }
 }
 
+#ifdef HAS_AVX512_LINES
+/* Four panels at a time: a lane of 128 bits of the lines becomes a row of a panel. Returns how many
+ * positions were done. */
+__attribute__((target("avx512f,avx512bw"))) static int64_t
+interleave_wide(uint8_t *to, int64_t step, const uint8_t *const line[LINES], int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 4 * OT_I8_PANEL <= n; i += 4 * OT_I8_PANEL, to += 4 * step) {
+        __m512i x[LINES], q[LINES];
+        for (int e = 0; e < LINES; e++) x[e] = _mm512_loadu_si512((const void *)(line[e] + i));
+        const __m512i a = _mm512_unpacklo_epi8(x[0], x[1]), b = _mm512_unpacklo_epi8(x[2], x[3]),
+                      c = _mm512_unpackhi_epi8(x[0], x[1]), d = _mm512_unpackhi_epi8(x[2], x[3]);
+        q[0] = _mm512_unpacklo_epi16(a, b);
+        q[1] = _mm512_unpackhi_epi16(a, b);
+        q[2] = _mm512_unpacklo_epi16(c, d);
+        q[3] = _mm512_unpackhi_epi16(c, d);
+        /* lanes 0 1 2 3 of four vectors, transposed */
+        const __m512i low01 = _mm512_shuffle_i32x4(q[0], q[1], 0x44),
+                      high01 = _mm512_shuffle_i32x4(q[0], q[1], 0xee),
+                      low23 = _mm512_shuffle_i32x4(q[2], q[3], 0x44),
+                      high23 = _mm512_shuffle_i32x4(q[2], q[3], 0xee);
+        _mm512_storeu_si512((void *)to, _mm512_shuffle_i32x4(low01, low23, 0x88));
+        _mm512_storeu_si512((void *)(to + step), _mm512_shuffle_i32x4(low01, low23, 0xdd));
+        _mm512_storeu_si512((void *)(to + 2 * step), _mm512_shuffle_i32x4(high01, high23, 0x88));
+        _mm512_storeu_si512((void *)(to + 3 * step), _mm512_shuffle_i32x4(high01, high23, 0xdd));
+    }
+    return i;
+}
+#endif
+
 /* The same of four lines. */
 static void interleave_quad(uint8_t *to, int64_t step, const uint8_t *const line[LINES], int64_t n)
 {
     int64_t i = 0;
+#ifdef HAS_AVX512_LINES
+    if (__builtin_cpu_supports("avx512bw")) i = interleave_wide(to, step, line, n);
+    to += i / OT_I8_PANEL * step;
+#endif
 #ifdef __SSE2__
     for (; i + OT_I8_PANEL <= n; i += OT_I8_PANEL, to += step) {
         __m128i x[LINES];
