@@ -127,7 +127,41 @@ static void one_hots(void **state)
     }
 }
 
+static void ranges(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        node_case t = new_case(OT_OP_Range, 11);
+        bool whole = below(2);
+        for (int k = 0; k < 3; k++) {
+            ot_nd *a = add_input(&t, whole ? OT_I64 : OT_F32, 0, NULL);
+            int64_t v = k == 2 ? between(-9, 9) : between(-3000, 3000);
+            if (whole)
+                *(int64_t *)a->data = below(40) ? v : INT64_MAX;
+            else
+                *(float *)a->data = below(40) ? (float)v / 4 : INFINITY;
+        }
+        check_both(&t);
+    }
+}
+
 /* ---- selecting ---- */
+
+static void places(void **state)
+{
+    static const ot_dtype types[] = {OT_F32, OT_BOOL, OT_U8, OT_I32, OT_I64, OT_F16};
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4], n;
+        node_case t = new_case(OT_OP_NonZero, 13);
+        ot_nd *a = add_input(&t, types[below(6)], any_dims(0, 4, dims), dims);
+        assert_true(ot_nd_elems(a, &n));
+        size_t size = ot_dtype_bytes(a->dtype);
+        for (int64_t k = 0; k < n; k++)
+            if (below(2)) memset((char *)a->data + (size_t)k * size, 0, size);
+        check_both(&t);
+    }
+}
 
 static void uniques(void **state)
 {
@@ -408,6 +442,8 @@ int main(void)
         cmocka_unit_test(triangles),
         cmocka_unit_test(eyes),
         cmocka_unit_test(one_hots),
+        cmocka_unit_test(ranges),
+        cmocka_unit_test(places),
         cmocka_unit_test(uniques),
         cmocka_unit_test(suppressions),
         cmocka_unit_test(narrow_and_wide),

@@ -9,6 +9,8 @@
 #include "engine/ref/ref_move.h"
 #include "engine/core/pool.h"
 
+#include <stdatomic.h>
+
 /* ---- indices ---- */
 
 /* Indices [n] of int32 or int64 into offsets in elements, `step` for each, of `size` elements.
@@ -157,9 +159,86 @@ ot_status ot_move_element_offsets(ot_call *c, int64_t axis, int64_t **offsets)
     return OT_OK;
 }
 
+/* Along the last axis, of int64: rows are gathered without offsets. false: an index is out of
+ * range. */
+#define GATHER_ROWS(type)                                                                       \
+    OT_CLONES static bool gather_##type(type *restrict y, const type *restrict x,               \
+                                        const int64_t *restrict index, int64_t n, int64_t size) \
+    {                                                                                           \
+        int wrong = 0;                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            int64_t v = index[i] < 0 ? index[i] + size : index[i];                              \
+            int out = (uint64_t)v >= (uint64_t)size;                                            \
+            wrong |= out;                                                                       \
+            y[i] = x[out ? 0 : v];                                                              \
+        }                                                                                       \
+        return !wrong;                                                                          \
+    }
+
+GATHER_ROWS(uint32_t)
+GATHER_ROWS(uint64_t)
+
+typedef struct gather_job {
+    size_t size;
+    char *y;
+    const char *x;
+    const int64_t *index;
+    const ot_nd *x_nd, *index_nd;
+    atomic_bool wrong;
+} gather_job;
+
+static void gather_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    gather_job *j = job;
+    uint32_t last = j->x_nd->rank - 1;
+    int64_t n = j->index_nd->dims[last], size = j->x_nd->dims[last];
+    (void)worker;
+    for (int64_t r = first; r < end; r++) {
+        int64_t rest = r, from = 0;
+        for (uint32_t k = last; k-- > 0; rest /= j->index_nd->dims[k])
+            from += rest % j->index_nd->dims[k] * j->x_nd->strides[k];
+        char *y = j->y + (size_t)(r * n) * j->size;
+        const char *x = j->x + (size_t)from * j->size;
+        bool ok = j->size == 4
+                      ? gather_uint32_t((uint32_t *)(void *)y, (const uint32_t *)(const void *)x,
+                                        j->index + r * n, n, size)
+                      : gather_uint64_t((uint64_t *)(void *)y, (const uint64_t *)(const void *)x,
+                                        j->index + r * n, n, size);
+        if (!ok) j->wrong = true;
+    }
+}
+
+/* Rows of the last axis, of elements of 4 or 8 bytes. */
+static bool gathers_rows(const ot_call *c)
+{
+    const ot_nd *x = c->in[0], *index = c->in[1];
+    int64_t axis = ot_attr_int(c->node, "axis", 0);
+    if (x->rank == 0 || x->rank != index->rank || index->dtype != OT_I64 ||
+        (axis != -1 && axis != (int64_t)x->rank - 1) || ot_num_count(index) == 0 ||
+        ot_num_count(x) == 0 || (ot_mv_size(x) != 4 && ot_mv_size(x) != 8))
+        return false;
+    for (uint32_t k = 0; k + 1 < x->rank; k++)
+        if (index->dims[k] > x->dims[k]) return false;
+    return true;
+}
+
 ot_status ot_fast_gather_elements(ot_call *c)
 {
     int64_t *offsets = NULL;
+    if (ot_move_usual(c, 2) && gathers_rows(c)) {
+        const ot_nd *a = c->in[0], *at = c->in[1];
+        OT_TRY(ot_call_output(c, 0, a->dtype, a->rank, at->dims));
+        gather_job j = {.size = ot_mv_size(a),
+                        .y = c->out[0]->data,
+                        .x = a->data,
+                        .index = at->data,
+                        .x_nd = a,
+                        .index_nd = at};
+        int64_t n = ot_num_count(at);
+        ot_pool_share((uint32_t)ot_move_threads(c, n * 8), n / at->dims[at->rank - 1], 1,
+                      gather_share, &j);
+        return j.wrong ? ot_op_reference(OT_OP_GatherElements)(c) : OT_OK;
+    }
     if (ot_move_usual(c, 2))
         OT_TRY(ot_move_element_offsets(c, ot_attr_int(c->node, "axis", 0), &offsets));
     if (!offsets) return ot_op_reference(OT_OP_GatherElements)(c);

@@ -1,4 +1,4 @@
-/* Trilu, EyeLike, OneHot: whole rows are filled or copied, then single elements set.
+/* Trilu, EyeLike, OneHot, Range: whole rows are filled or copied, then single elements set.
  *
  *   Trilu    row i   [0 0 0 x x x x]    zeros before (or behind) column i + k, a copy of the rest
  *   OneHot           all `off`, then one `on` for each index
@@ -8,6 +8,8 @@
 #include "engine/core/pool.h"
 #include "engine/core/simd.h"
 #include "engine/ref/ref_move.h"
+
+#include <math.h>
 
 /* ---- Trilu ---- */
 
@@ -133,5 +135,40 @@ ot_status ot_fast_one_hot(ot_call *c)
         memcpy(y + ((i / after * depth + at) * after + i % after) * (int64_t)size,
                (const char *)values->data + size, size);
     }
+    return OT_OK;
+}
+
+/* ---- Range ---- */
+
+OT_CLONES static void range_floats(float *y, double start, double delta, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = (float)(start + (double)i * delta);
+}
+
+OT_CLONES static void range_ints(int64_t *y, int64_t start, int64_t delta, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta);
+}
+
+/* float32, and int64 of few enough elements that nothing overflows. */
+ot_status ot_fast_range(ot_call *c)
+{
+    const double most = 0x1p40;
+    bool usual = ot_move_usual(c, 3);
+    for (uint32_t k = 0; usual && k < 3; k++)
+        usual = c->in[k]->dtype == c->in[0]->dtype && ot_num_count(c->in[k]) == 1;
+    ot_dtype t = usual ? c->in[0]->dtype : OT_DT_UNKNOWN;
+    if (t != OT_F32 && t != OT_I64) return ot_op_reference(OT_OP_Range)(c);
+    double start = ot_nd_double(c->in[0], 0), limit = ot_nd_double(c->in[1], 0),
+           delta = ot_nd_double(c->in[2], 0), n = ceil((limit - start) / delta);
+    if (!(fabs(start) < most && fabs(limit) < most && fabs(delta) < most && fabs(n) < most))
+        return ot_op_reference(OT_OP_Range)(c);
+    int64_t count = n > 0 ? (int64_t)n : 0;
+    OT_TRY(ot_call_output(c, 0, t, 1, &count));
+    if (t == OT_F32)
+        range_floats(c->out[0]->data, start, delta, count);
+    else
+        range_ints(c->out[0]->data, (int64_t)start, (int64_t)delta, count);
     return OT_OK;
 }

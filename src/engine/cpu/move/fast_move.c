@@ -313,6 +313,8 @@ const ot_op_entry ot_fast_move[] = {
     {OT_OP_Trilu, ot_fast_trilu},
     {OT_OP_EyeLike, ot_fast_eye_like},
     {OT_OP_OneHot, ot_fast_one_hot},
+    {OT_OP_Range, ot_fast_range},
+    {OT_OP_NonZero, ot_fast_non_zero},
     {OT_OP_Unique, ot_fast_unique},
     {OT_OP_NonMaxSuppression, ot_fast_non_max_suppression},
     {OT_OP_Cast, ot_fast_cast},

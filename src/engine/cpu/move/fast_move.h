@@ -46,7 +46,9 @@ ot_status ot_fast_scatter_nd(ot_call *c);
 ot_status ot_fast_trilu(ot_call *c); /* fast_make.c */
 ot_status ot_fast_eye_like(ot_call *c);
 ot_status ot_fast_one_hot(ot_call *c);
-ot_status ot_fast_unique(ot_call *c); /* fast_select.c */
+ot_status ot_fast_range(ot_call *c);
+ot_status ot_fast_non_zero(ot_call *c); /* fast_select.c */
+ot_status ot_fast_unique(ot_call *c);
 ot_status ot_fast_non_max_suppression(ot_call *c);
 ot_status ot_fast_cast(ot_call *c); /* fast_move_number.c */
 ot_status ot_fast_where(ot_call *c);

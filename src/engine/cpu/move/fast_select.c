@@ -1,5 +1,6 @@
-/* Unique of single elements, and NonMaxSuppression.
+/* NonZero, Unique of single elements, and NonMaxSuppression.
  *
+ *   NonZero  places of the elements in one pass, their coordinates in another
  *   Unique   elements become unsigned keys in the order of the elements, which are sorted with
  *            their positions byte by byte (the order of equals stays); bytes that all keys have
  *            alike are left out
@@ -10,6 +11,52 @@
 #include "engine/ref/ref_move.h"
 
 #include <stdlib.h>
+
+/* ---- NonZero ---- */
+
+#define PLACES(name, type)                                              \
+    static int64_t places_##name(const type *x, int64_t n, int64_t *at) \
+    {                                                                   \
+        int64_t found = 0;                                              \
+        for (int64_t i = 0; i < n; i++) {                               \
+            at[found] = i;                                              \
+            found += x[i] != 0;                                         \
+        }                                                               \
+        return found;                                                   \
+    }
+
+PLACES(float, float)
+PLACES(byte, uint8_t)
+PLACES(int32, int32_t)
+PLACES(int64, int64_t)
+
+ot_status ot_fast_non_zero(ot_call *c)
+{
+    const ot_nd *x = ot_num_in(c, 0);
+    int64_t n = x && !x->list ? ot_num_count(x) : 0, found;
+    ot_dtype t = n > 0 ? x->dtype : OT_DT_UNKNOWN;
+    if (t != OT_F32 && t != OT_BOOL && t != OT_U8 && t != OT_I32 && t != OT_I64)
+        return ot_op_reference(OT_OP_NonZero)(c);
+    int64_t *at = ot_num_scratch(c, n + 1, sizeof *at);
+    if (!at) return OT_E_NOMEM;
+    switch ((int)t) {
+    case OT_F32: found = places_float(x->data, n, at); break;
+    case OT_I32: found = places_int32(x->data, n, at); break;
+    case OT_I64: found = places_int64(x->data, n, at); break;
+    default: found = places_byte(x->data, n, at); break;
+    }
+    uint32_t rank = x->rank ? x->rank : 1;
+    OT_TRY(ot_call_output(c, 0, OT_I64, 2, (int64_t[2]){rank, found}));
+    if (!ot_num_out(c, 0)) return OT_OK;
+    int64_t *y = c->out[0]->data;
+    for (uint32_t k = rank; k-- > 1;)
+        for (int64_t i = 0; i < found; i++) {
+            y[k * found + i] = at[i] % x->dims[k];
+            at[i] /= x->dims[k];
+        }
+    if (found > 0) memcpy(y, at, (size_t)found * sizeof *at);
+    return OT_OK;
+}
 
 /* ---- Unique ---- */
 

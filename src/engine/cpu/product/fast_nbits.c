@@ -14,6 +14,11 @@
 
 #include <stdatomic.h>
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(OT_ONE_ISA)
+#include <immintrin.h>
+#define HAS_AVX512_DOT 1
+#endif
+
 enum { FEW_ROWS = 4, PIECE = 128 };
 
 typedef struct nbits_job {
@@ -52,6 +57,55 @@ OT_CLONES static float dot_4(const float *restrict a, const float *restrict sums
     return sum - below;
 }
 
+#ifdef HAS_AVX512_DOT
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
+
+AVX512 static inline __attribute__((always_inline)) __m512 floats_of(__m128i bytes)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+}
+
+/* scale * (dot product of a block), lane by lane. */
+AVX512 static inline __attribute__((always_inline)) __m512
+add_block(__m512 sum, const float *a, const uint8_t *q, int64_t bytes, float scale)
+{
+    const __m128i low = _mm_set1_epi8(15);
+    __m512 part = _mm512_setzero_ps();
+    for (int64_t i = 0; i < bytes; i += 16) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(q + i));
+        part = _mm512_fmadd_ps(_mm512_loadu_ps(a + i), floats_of(_mm_and_si128(x, low)), part);
+        part = _mm512_fmadd_ps(_mm512_loadu_ps(a + bytes + i),
+                               floats_of(_mm_and_si128(_mm_srli_epi16(x, 4), low)), part);
+    }
+    return _mm512_fmadd_ps(_mm512_set1_ps(scale), part, sum);
+}
+
+/* As dot_4, two blocks at a time. */
+AVX512 static float dot_4_avx512(const float *a, const float *sums, column_4 x)
+{
+    __m512 even = _mm512_setzero_ps(), odd = even;
+    float below[2] = {0, 0};
+    for (int64_t k = 0; k < x.blocks; k++, a += 2 * x.bytes, x.q += x.bytes) {
+        float zero = (float)(x.zero ? x.zero[k / 2] >> (k % 2 * 4) & 15 : 8);
+        below[k % 2] += x.scale[k] * zero * sums[k];
+        if (k % 2)
+            odd = add_block(odd, a, x.q, x.bytes, x.scale[k]);
+        else
+            even = add_block(even, a, x.q, x.bytes, x.scale[k]);
+    }
+    return _mm512_reduce_add_ps(_mm512_add_ps(even, odd)) - (below[0] + below[1]);
+}
+#endif
+
+static float best_dot_4(const float *a, const float *sums, column_4 x)
+{
+#ifdef HAS_AVX512_DOT
+    if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+        return dot_4_avx512(a, sums, x);
+#endif
+    return dot_4(a, sums, x);
+}
+
 /* Is a column what dot_4 takes? */
 static bool is_column_4(const ot_nbits *p)
 {
@@ -77,14 +131,14 @@ static float column_of(const nbits_job *j, int64_t row, int64_t column)
     double sum = p->bias ? ot_nd_double(p->bias, column) : 0;
     const float *a = j->split + row * p->blocks * p->block, *sums = j->sums + row * p->blocks;
     if (is_column_4(p))
-        return dot_4(a, sums,
-                     (column_4){.q = ot_nbits_block(p, column, 0),
-                                .zero = p->zero
-                                            ? (const uint8_t *)p->zero->data + column * p->zero_step
-                                            : NULL,
-                                .scale = (const float *)p->scale->data + column * p->blocks,
-                                .blocks = p->blocks,
-                                .bytes = bytes}) +
+        return best_dot_4(a, sums,
+                          (column_4){.q = ot_nbits_block(p, column, 0),
+                                     .zero = p->zero ? (const uint8_t *)p->zero->data +
+                                                           column * p->zero_step
+                                                     : NULL,
+                                     .scale = (const float *)p->scale->data + column * p->blocks,
+                                     .blocks = p->blocks,
+                                     .bytes = bytes}) +
                (float)sum;
     for (int64_t k = 0; k < p->blocks; k++, a += p->block) {
         const uint8_t *q = ot_nbits_block(p, column, k);
@@ -110,13 +164,14 @@ static ot_status split_rows(ot_call *c, nbits_job *j)
     float *split = ot_num_scratch(c, p->rows * p->blocks * p->block, sizeof *split),
           *sums = split ? ot_num_scratch(c, p->rows * p->blocks, sizeof *sums) : NULL;
     if (!sums) return OT_E_NOMEM;
-    for (int64_t row = 0; row < p->rows; row++)
-        for (int64_t k = 0; k < p->k; k++) {
-            int64_t block = row * p->blocks + k / p->block, e = k % p->block;
-            float a = j->a[row * p->k + k];
-            split[block * p->block + e % per * bytes + e / per] = a;
-            sums[block] += a;
-        }
+    for (int64_t b = 0; b < p->rows * p->blocks; b++) {
+        int64_t first = b % p->blocks * p->block, n = ot_min(p->block, p->k - first);
+        const float *a = j->a + b / p->blocks * p->k + first;
+        float *to = split + b * p->block;
+        for (int64_t e = 0; e < n; e++) sums[b] += a[e];
+        for (int64_t part = 0; part < per; part++)
+            for (int64_t e = part, i = 0; e < n; e += per, i++) to[part * bytes + i] = a[e];
+    }
     j->split = split;
     j->sums = sums;
     return OT_OK;
