@@ -1,5 +1,6 @@
 /* What a session of the engine holds of a run's model, before and after, by its own layout of the
- * values; and no tiles for goal memory where it holds no less with them.
+ * values; no tiles for goal memory where it holds no less with them; and tighter plans where that
+ * does not keep the memory budget, which plans keep by live bytes.
  *
  *   model as loaded --------------------------session that only plans--> growth_bytes, untiled
  *     `--select--> plan --rewrite a copy------session that only plans--> growth_bytes, tiled
@@ -96,6 +97,96 @@ static ot_status look(ot_run *r, ot_model *file, int64_t *before, int64_t *after
     return ot_plan_edits(r->selection.plan) ? copy_bytes(r, r->model, true, after) : OT_OK;
 }
 
+/* ---- a budget ---- */
+
+#define TENTHS 10 /* of what the untiled model takes: live bytes that plans are asked to keep to */
+
+/* The plan of the file's model within so many live bytes. */
+static ot_status select_within(ot_run *r, ot_model *file, int64_t live)
+{
+    ot_model *copy;
+    const int64_t budget = r->options.plan.memory_budget;
+    OT_TRY(ot_model_clone(file, &copy));
+    copy->lender = r->model->lender;
+    r->model->lender = copy;
+    ot_selection_free(&r->selection);
+    OT_TRY(ot_model_adopt(r->model, copy));
+    r->options.plan.memory_budget = live;
+    const ot_status s = ot_run_select(r);
+    r->options.plan.memory_budget = budget;
+    return s;
+}
+
+/* The budget is that of a session. */
+static bool is_held(const ot_run *r)
+{
+    const ot_plan_options *o = &r->options.plan;
+    return o->memory_budget > 0 && !o->force && !r->options.keep_dynamic;
+}
+
+/* Tries plans that keep to fewer and fewer live bytes until a session keeps the budget. Which ones
+ * does not hang on the budget: what a refusal requires is enough. */
+static ot_status keep_budget(ot_run *r, ot_model *file, int64_t before, int64_t *after)
+{
+    const int64_t budget = r->options.plan.memory_budget, first = *after;
+    int64_t least = INT64_MAX, of_least = budget;
+    if (before <= budget) { /* tiles take more */
+        *after = before;
+        return select_none(r, file);
+    }
+    for (int64_t tenth = TENTHS; tenth > 0 && *after > budget; tenth--) {
+        const int64_t live = (int64_t)((double)before / TENTHS * (double)tenth);
+        const ot_status s = select_within(r, file, live);
+        if (s == OT_E_BUDGET) {
+            *after = INT64_MAX; /* there is no plan now */
+            break;
+        }
+        OT_TRY(s);
+        OT_TRY(ot_plan_edits(r->selection.plan) ? copy_bytes(r, r->model, true, after)
+                                                : copy_bytes(r, file, false, after));
+        if (*after >= least) continue;
+        least = *after;
+        of_least = live;
+    }
+    if (*after <= budget) return OT_OK;
+    if (least == INT64_MAX) least = first;
+    if (least == INT64_MAX) return OT_E_BUDGET;
+    char excess[OT_EXCESS_SIZE];
+    ot_format_excess(least, budget, excess, sizeof excess);
+    *r->diag = (ot_diag){0};
+    const bool has_plan = *after == least;
+    *after = least;
+    if (!r->options.plan.best_effort)
+        return ot_fail(r->diag, OT_E_BUDGET, "memory budget cannot be met: %s, in a session",
+                       excess);
+    if (!has_plan) OT_TRY(select_within(r, file, of_least));
+    r->selection.missed = ot_strdup(r->model->arena, excess);
+    return r->selection.missed ? OT_OK : ot_fail_nomem(r->diag);
+}
+
+static ot_status put_figures(ot_run *r, int64_t before, int64_t after)
+{
+    ot_plan *p = r->selection.plan;
+    const char *unknown = ot_unknown_sizes(r->model->graph, r->model->arena);
+    if (!unknown) return ot_fail_nomem(r->diag);
+    if (*unknown) return OT_OK;
+    p->untiled.growth_bytes = p->whole.growth_bytes = before;
+    p->tiled.growth_bytes = after;
+    return OT_OK;
+}
+
+ot_status ot_run_engine_budget(ot_run *r, ot_model *file)
+{
+    int64_t before, after = INT64_MAX;
+    const ot_diag refusal = *r->diag;
+    if (!is_held(r) || computes_much(file->graph) || copy_bytes(r, file, false, &before) != OT_OK)
+        return OT_E_BUDGET;
+    *r->diag = (ot_diag){0};
+    const ot_status s = keep_budget(r, file, before, &after);
+    if (s == OT_E_BUDGET && after == INT64_MAX) *r->diag = refusal;
+    return s == OT_OK ? put_figures(r, before, after) : s;
+}
+
 ot_status ot_run_engine_memory(ot_run *r, ot_model *file)
 {
     int64_t before, after;
@@ -107,13 +198,9 @@ ot_status ot_run_engine_memory(ot_run *r, ot_model *file)
         OT_TRY(select_none(r, file));
         after = before;
     }
-    ot_plan *p = r->selection.plan;
-    const char *unknown = ot_unknown_sizes(r->model->graph, r->model->arena);
-    if (!unknown) return ot_fail_nomem(r->diag);
-    if (*unknown) return OT_OK;
-    p->untiled.growth_bytes = p->whole.growth_bytes = before;
-    p->tiled.growth_bytes = after;
-    return OT_OK;
+    if (is_held(r) && after > r->options.plan.memory_budget)
+        OT_TRY(keep_budget(r, file, before, &after));
+    return put_figures(r, before, after);
 }
 
 #else
@@ -122,6 +209,12 @@ ot_status ot_run_engine_memory(ot_run *r, ot_model *file)
 {
     (void)r, (void)file;
     return OT_OK;
+}
+
+ot_status ot_run_engine_budget(ot_run *r, ot_model *file)
+{
+    (void)r, (void)file;
+    return OT_E_BUDGET;
 }
 
 #endif

@@ -261,7 +261,10 @@ static ot_status pass_select(ot_run *r)
     if (!is_one_session(r)) return select_tiles(r);
     OT_TRY(ot_model_clone(r->model, &file));
     ot_status s = select_tiles(r);
-    if (s == OT_OK) s = ot_run_engine_memory(r, file);
+    if (s == OT_E_BUDGET)
+        s = ot_run_engine_budget(r, file);
+    else if (s == OT_OK)
+        s = ot_run_engine_memory(r, file);
     file->lender = r->model->lender; /* the run's model may have become a copy of it */
     r->model->lender = file;
     return s;

@@ -96,6 +96,9 @@ ot_status ot_run_write_plan(ot_run *run) OT_MUST_USE;
  * has no tiles where the former is no less. The model may borrow from `file` then. Fails as
  * ot_run_select does; what the engine does not run has no such figures. */
 ot_status ot_run_engine_memory(ot_run *run, ot_model *file) OT_MUST_USE;
+/* The same where no plan keeps the memory budget by live bytes, run->diag saying so: whether one
+ * keeps it in a session. OT_E_BUDGET, with the least that one takes, if none does. */
+ot_status ot_run_engine_budget(ot_run *run, ot_model *file) OT_MUST_USE;
 /* Free what a run holds, not the run itself. */
 void ot_run_free(ot_run *run);
 

@@ -610,8 +610,54 @@ static int remove_it_all(void **state)
     return remove_folder(state);
 }
 
-/* Planning looks whether it is to end at each tiling that it tries, and sessions inside of it do not
- * say how far it is. */
+#ifdef OT_ENGINE
+/* CHAIN planned for a session of this host within a budget; *takes: what the session plans, or what
+ * a refusal requires. */
+static bool keeps(int64_t budget, int64_t *takes)
+{
+    piped p;
+    start_run(&p, CHAIN);
+    p.run.options.target = "host";
+    p.run.options.l2_bytes = 0;
+    p.run.options.emit_engine = true;
+    p.run.options.plan.force = false;
+    p.run.options.plan.goal = OT_GOAL_MEMORY;
+    p.run.options.plan.memory_budget = budget;
+    load(&p);
+    const ot_status s = ot_run_tile(&p.run, true);
+    const char *required = strstr(p.diag.message, "required ");
+    if (s == OT_OK)
+        *takes = p.run.selection.plan->tiled.growth_bytes;
+    else if (s != OT_E_BUDGET || !required || !strchr(required, '('))
+        fail_msg("%d: %s", (int)s, p.diag.message);
+    else
+        *takes = strtoll(strchr(required, '(') + 1, NULL, 10);
+    ot_run_free(&p.run);
+    return s == OT_OK;
+}
+
+/* A budget holds what a session takes, scratch included; what a refusal requires is enough. */
+static void budgets_of_sessions(void **state)
+{
+    (void)state;
+    int64_t takes, enough;
+    int kept = 0, refused = 0;
+    for (int64_t budget = 1200000; budget > 40000; budget = budget * 4 / 5) {
+        if (keeps(budget, &takes)) {
+            kept++;
+            if (takes > budget) fail_msg("%lld of %lld", (long long)takes, (long long)budget);
+            continue;
+        }
+        refused++;
+        assert_true(takes > budget);
+        if (!keeps(takes, &enough)) fail_msg("%lld are not enough", (long long)takes);
+    }
+    assert_true(kept > 0 && refused > 0);
+}
+#endif
+
+/* Planning looks whether it is to end at each tiling that it tries, and sessions inside of it do
+ * not say how far it is. */
 static void watched(void **state)
 {
     (void)state;
@@ -655,6 +701,7 @@ int main(void)
 #ifdef OT_ENGINE
         cmocka_unit_test(what_goes_into_operators),
         cmocka_unit_test(slow_nodes),
+        cmocka_unit_test(budgets_of_sessions),
 #endif
     };
     return cmocka_run_group_tests(tests, make_folder, remove_it_all);
