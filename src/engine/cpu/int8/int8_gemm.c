@@ -126,25 +126,6 @@ OT_CLONES static void flip_bytes(uint8_t *to, const uint8_t *from, int64_t n)
     for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ 0x80;
 }
 
-OT_CLONES static int32_t sum_of_unsigned(const uint8_t *x, int64_t n)
-{
-    int32_t sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i];
-    return sum;
-}
-
-OT_CLONES static int32_t sum_of_signed(const int8_t *x, int64_t n)
-{
-    int32_t sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i];
-    return sum;
-}
-
-ot_i8_end ot_i8_end_of(const void *row, int64_t k, bool is_signed, int32_t zero)
-{
-    return (ot_i8_end){is_signed ? sum_of_signed(row, k) : sum_of_unsigned(row, k), zero};
-}
-
 bool ot_i8_reads(const ot_i8_job *j, bool is_signed)
 {
     return j->way == OT_I8_QUADS && j->k % 4 == 0 && is_signed != j->b_signed;

@@ -7,6 +7,27 @@
 #define HAS_VNNI 1
 #endif
 
+/* ---- rows ---- */
+
+OT_CLONES static int32_t sum_of_unsigned(const uint8_t *x, int64_t n)
+{
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    return sum;
+}
+
+OT_CLONES static int32_t sum_of_signed(const int8_t *x, int64_t n)
+{
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    return sum;
+}
+
+ot_i8_end ot_i8_end_of(const void *row, int64_t k, bool is_signed, int32_t zero)
+{
+    return (ot_i8_end){is_signed ? sum_of_signed(row, k) : sum_of_unsigned(row, k), zero};
+}
+
 /* ---- any machine ---- */
 
 static void one_row(const ot_i8_quads *t, const uint8_t *a, const uint8_t *b, int32_t *to)
