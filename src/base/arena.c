@@ -71,10 +71,14 @@ void ot_arena_free(ot_arena *a)
     ot_alloc_with(a, sizeof *a, 0);
 }
 
-/* A new block with room for `payload` bytes; NULL when memory ran out. */
-static block *new_block(ot_arena *a, size_t payload)
+/* A new block with room for `payload` bytes; NULL when memory ran out. *zero, where asked for:
+ * they are 0. Pages of a large one that come from the system so are not touched, and take no memory
+ * until somebody writes to them. */
+static block *new_block(ot_arena *a, size_t payload, bool *zero)
 {
-    block *b = ot_alloc_with(NULL, 0, HEADER + payload);
+    const bool plain = zero && ot_alloc_with == ot_libc_hook;
+    if (zero) *zero = plain;
+    block *b = plain ? calloc(1, HEADER + payload) : ot_alloc_with(NULL, 0, HEADER + payload);
     if (!b) return NULL;
     b->size = HEADER + payload;
     b->next = a->blocks;
@@ -83,18 +87,19 @@ static block *new_block(ot_arena *a, size_t payload)
     return b;
 }
 
-/* Bytes that the caller fills. */
-static void *take(ot_arena *a, size_t size)
+/* Bytes that the caller fills; *zero (may be NULL): they are 0 already. */
+static void *take(ot_arena *a, size_t size, bool *zero)
 {
+    if (zero) *zero = false;
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + ALIGN - 1) / ALIGN * ALIGN;
     if (size == 0) size = ALIGN;
     if (size > a->left) {
         if (size > a->next_size / 4) {
-            block *b = new_block(a, size);
+            block *b = new_block(a, size, zero);
             return b ? (char *)b + HEADER : NULL;
         }
-        block *b = new_block(a, a->next_size - HEADER);
+        block *b = new_block(a, a->next_size - HEADER, NULL);
         if (!b) return NULL;
         a->at = (char *)b + HEADER;
         a->left = a->next_size - HEADER;
@@ -108,8 +113,9 @@ static void *take(ot_arena *a, size_t size)
 
 void *ot_alloc(ot_arena *a, size_t size)
 {
-    void *p = take(a, size);
-    return p ? memset(p, 0, size) : NULL;
+    bool zero;
+    void *p = take(a, size, &zero);
+    return p && !zero ? memset(p, 0, size) : p;
 }
 
 void *ot_alloc_n(ot_arena *a, size_t count, size_t size)
@@ -121,7 +127,7 @@ void *ot_alloc_n(ot_arena *a, size_t count, size_t size)
 
 void *ot_memdup(ot_arena *a, const void *p, size_t bytes)
 {
-    void *copy = take(a, bytes);
+    void *copy = take(a, bytes, NULL);
     if (copy && bytes) memcpy(copy, p, bytes);
     return copy;
 }
@@ -129,7 +135,7 @@ void *ot_memdup(ot_arena *a, const void *p, size_t bytes)
 char *ot_strndup(ot_arena *a, const char *s, size_t n)
 {
     if (n == SIZE_MAX) return NULL;
-    char *copy = take(a, n + 1);
+    char *copy = take(a, n + 1, NULL);
     if (!copy) return NULL;
     if (n) memcpy(copy, s, n);
     copy[n] = 0;
@@ -163,7 +169,7 @@ char *ot_join(ot_arena *a, const char *const *parts, size_t n)
         if (length > SIZE_MAX / 4 - room) return NULL;
         room += length;
     }
-    char *text = take(a, room), *at = text;
+    char *text = take(a, room, NULL), *at = text;
     if (!text) return NULL;
     for (size_t k = 0; k < n; k++)
         for (const char *from = parts[k]; *from;) *at++ = *from++;
@@ -195,11 +201,12 @@ bool ot_grow(ot_arena *a, void **items, size_t *cap, size_t want, size_t item_si
     }
     size_t bytes;
     if (__builtin_mul_overflow(next, item_size, &bytes)) return false;
-    char *fresh = take(a, bytes);
+    bool zero;
+    char *fresh = take(a, bytes, &zero);
     if (!fresh) return false;
     const size_t held = *cap * item_size;
     if (held) memcpy(fresh, *items, held);
-    memset(fresh + held, 0, bytes - held);
+    if (!zero) memset(fresh + held, 0, bytes - held);
     *items = fresh;
     *cap = next;
     return true;

@@ -11,18 +11,16 @@
 
 #include "fusion/steps.h"
 
-/* The sequence as the recogniser sees it. Initializers that a caller might override are constants
- * to a session that is not told to. */
-static ot_status list_sequence(const ot_seq *s, ot_node_list *l)
+/* The sequence as the recogniser sees it, in arena a. Initializers that a caller might override
+ * are constants to a session that is not told to. */
+static ot_status list_sequence(const ot_seq *s, ot_arena *a, ot_node_list *l)
 {
     const ot_graph *g = s->g;
-    *l = (ot_node_list){.g = g,
-                        .n = s->n,
-                        .shows_origins = true,
-                        .node = OT_NEW_N(s->arena, const ot_node *, s->n + 1u)};
+    *l = (ot_node_list){
+        .g = g, .n = s->n, .shows_origins = true, .node = OT_NEW_N(a, const ot_node *, s->n + 1u)};
     if (!l->node) return OT_E_NOMEM;
     for (uint32_t p = 0; p < s->n; p++) l->node[p] = &g->nodes[s->node[p]];
-    OT_TRY(ot_node_list_fill(l, s->arena));
+    OT_TRY(ot_node_list_fill(l, a));
     for (ot_id v = 0; v < g->n_values; v++) l->constant[v] = !s->act[v] || g->values[v].init;
     return OT_OK;
 }
@@ -52,10 +50,11 @@ static void set_heads(ot_seq *s, const ot_steps *steps)
 }
 
 /* Chains, and what quantizers leave when everybody who reads their tensors is known. */
-static ot_status fill_quantizers(ot_seq *s, const ot_node_list *l, const ot_steps *steps)
+static ot_status fill_quantizers(ot_seq *s, const ot_node_list *l, const ot_steps *steps,
+                                 ot_arena *a)
 {
     const ot_group_view v = ot_node_list_view(l);
-    bool *chained = OT_NEW_N(s->arena, bool, s->n + 1u);
+    bool *chained = OT_NEW_N(a, bool, s->n + 1u);
     if (!chained) return OT_E_NOMEM;
     for (size_t k = 0; k < steps->n_groups; k++)
         for (uint32_t j = 0; j < steps->groups[k].n; j++)
@@ -64,12 +63,13 @@ static ot_status fill_quantizers(ot_seq *s, const ot_node_list *l, const ot_step
     return OT_OK;
 }
 
-static ot_status fill(ot_seq *s, const ot_group_rules *rules)
+/* The recogniser's own lists, which are the most of it, lie in arena a. */
+static ot_status fill(ot_seq *s, const ot_group_rules *rules, ot_arena *a)
 {
     ot_node_list l;
     ot_steps steps;
-    OT_TRY(list_sequence(s, &l));
-    OT_TRY(ot_steps_find(&l, rules, s->arena, &steps));
+    OT_TRY(list_sequence(s, a, &l));
+    OT_TRY(ot_steps_find(&l, rules, a, &steps));
     set_heads(s, &steps);
     for (size_t k = 0; k < steps.n_bytes; k++) {
         set_head(s, &steps.bytes[k].group);
@@ -84,7 +84,7 @@ static ot_status fill(ot_seq *s, const ot_group_rules *rules)
         }
         ot_cost_attention_merge(s, group);
     }
-    return fill_quantizers(s, &l, &steps);
+    return fill_quantizers(s, &l, &steps, a);
 }
 
 ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
@@ -96,5 +96,8 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
         s->strided[p] = OT_NONE;
     }
     if (!t->runtime->merges) return OT_OK;
-    return fill(s, t->runtime->merges) == OT_OK ? OT_OK : ot_fail_nomem(s->g->model->diag);
+    ot_arena *scratch = ot_arena_new();
+    const bool ok = scratch && fill(s, t->runtime->merges, scratch) == OT_OK;
+    ot_arena_free(scratch);
+    return ok ? OT_OK : ot_fail_nomem(s->g->model->diag);
 }

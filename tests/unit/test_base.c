@@ -49,6 +49,35 @@ static void test_arena_refuses_overflow(void **state)
     ot_arena_free(a);
 }
 
+/* Pages that the process holds; -1: the system does not tell. */
+static long resident(void)
+{
+    long all, held = -1;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f) return -1;
+    if (fscanf(f, "%ld %ld", &all, &held) != 2) held = -1;
+    fclose(f);
+    return held;
+}
+
+/* What nobody writes to takes no memory, neither in a large table nor behind what it holds. */
+static void test_arena_touches_no_large_table(void **state)
+{
+    (void)state;
+    ot_arena *a = ot_arena_new();
+    const long before = resident();
+    if (before < 0) skip();
+    char *table = ot_alloc(a, 100 << 20);
+    void *list = NULL;
+    size_t cap = 0;
+    assert_non_null(table);
+    assert_true(ot_grow(a, &list, &cap, 100 << 20, 1));
+    assert_true(resident() - before < 4096);
+    assert_int_equal(table[50 << 20], 0);
+    assert_int_equal(((char *)list)[cap - 1], 0);
+    ot_arena_free(a);
+}
+
 static long live_bytes;
 static int allow; /* allocations before the hook fails */
 
@@ -404,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_memory_is_zero_aligned_and_apart),
         cmocka_unit_test(test_arena_refuses_overflow),
+        cmocka_unit_test(test_arena_touches_no_large_table),
         cmocka_unit_test(test_arena_hook_fails_cleanly_and_sizes_match),
         cmocka_unit_test(test_strings_and_growing_lists),
         cmocka_unit_test(test_diag_keeps_the_first_failure),

@@ -20,12 +20,15 @@ static ot_id *move_ids(ot_id *at, ot_id **ids, uint32_t n)
     return at + n;
 }
 
+/* Room for n, and for what a pass adds: a large table is not made anew for a few more. */
+static size_t some_more(uint32_t n) { return (size_t)n + n / 4 + 1; }
+
 static bool copy_nodes(ot_graph *to, const ot_graph *from, ot_arena *a)
 {
-    to->nodes = OT_NEW_N(a, ot_node, from->n_nodes + 1u);
+    to->cap_nodes = some_more(from->n_nodes);
+    to->nodes = OT_NEW_N(a, ot_node, to->cap_nodes);
     if (!to->nodes) return false;
     to->n_nodes = from->n_nodes;
-    to->cap_nodes = from->n_nodes + 1u;
     size_t total = 0;
     for (uint32_t k = 0; k < from->n_nodes; k++) {
         to->nodes[k] = from->nodes[k];
@@ -44,10 +47,10 @@ static bool copy_nodes(ot_graph *to, const ot_graph *from, ot_arena *a)
 
 static bool copy_values(ot_graph *to, const ot_graph *from, ot_arena *a)
 {
-    to->values = OT_NEW_N(a, ot_value, from->n_values + 1u);
+    to->cap_values = some_more(from->n_values);
+    to->values = OT_NEW_N(a, ot_value, to->cap_values);
     if (!to->values) return false;
     to->n_values = from->n_values;
-    to->cap_values = from->n_values + 1u;
     for (uint32_t k = 0; k < from->n_values; k++) {
         to->values[k] = from->values[k];
         to->values[k].uses = NULL;

@@ -28,6 +28,15 @@ ot_graph *ot_graph_new(ot_model *m, ot_graph *parent, const char *name)
     return g;
 }
 
+bool ot_graph_reserve(ot_graph *g, size_t n_nodes, size_t n_values)
+{
+    ot_arena *a = g->model->arena;
+    return (n_nodes <= g->cap_nodes ||
+            ot_grow(a, (void **)&g->nodes, &g->cap_nodes, n_nodes, sizeof *g->nodes)) &&
+           (n_values <= g->cap_values ||
+            ot_grow(a, (void **)&g->values, &g->cap_values, n_values, sizeof *g->values));
+}
+
 ot_model *ot_model_new(ot_diag *diag)
 {
     ot_arena *a = ot_arena_new();

@@ -463,6 +463,9 @@ ot_status ot_model_sketch(const ot_model *m, ot_model **out) OT_MUST_USE;
 ot_status ot_model_adopt(ot_model *m, const ot_model *copy) OT_MUST_USE;
 /* A new graph (a body when parent != NULL) in the model's arena. */
 ot_graph *ot_graph_new(ot_model *m, ot_graph *parent, const char *name) OT_MUST_USE;
+/* Room for so many nodes and values in all, which then come without tables made anew. false: memory
+ * ran out. */
+bool ot_graph_reserve(ot_graph *g, size_t n_nodes, size_t n_values) OT_MUST_USE;
 /* New value; `name` is borrowed and must not exist in the graph yet. rank -1: unknown shape.
  * dims are copied. Returns OT_NONE when memory ran out. Clears no property. */
 ot_id ot_value_new(ot_graph *g, const char *name, ot_dtype dtype, int32_t rank,
