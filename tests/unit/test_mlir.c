@@ -294,6 +294,33 @@ static void round_trip(void **state)
     ot_mlir_free(again);
 }
 
+/* A buffer of no elements is placed, too, and what is placed so is read and written again. */
+static void no_elements(void **state)
+{
+    (void)state;
+    static const char text[] = "func.func @k() {\n"
+                               "  %a = memref.alloc() : memref<0x16xf16, #hivm.address_space<ub>>\n"
+                               "  return\n}\n";
+    char *last = NULL;
+    for (int turn = 0; turn < 3; turn++) {
+        ot_diag d;
+        ot_mlir *m;
+        ot_mem_plan *p;
+        size_t n;
+        const char *from = last ? last : text;
+        if (read_text(from, strlen(from), &d, &m) != OT_OK) fail_msg("%s", d.message);
+        plan(m, &p);
+        char *now = written(from, m, p, &n);
+        assert_non_null(strstr(now, "hivm.hir.pointer_cast(%c0_i64) : memref<0x16xf16"));
+        if (last) assert_string_equal(now, last);
+        ot_mem_plan_free(p);
+        ot_mlir_free(m);
+        free(last);
+        last = now;
+    }
+    free(last);
+}
+
 /* A name that comes again in another region is another buffer. */
 static void same_names(void **state)
 {
@@ -411,6 +438,7 @@ int main(void)
         cmocka_unit_test(refuses),    cmocka_unit_test(refuses_copies),
         cmocka_unit_test(sizes),      cmocka_unit_test(round_trip),
         cmocka_unit_test(same_names), cmocka_unit_test(damaged),
-        cmocka_unit_test(loc_form),   cmocka_unit_test(a_function_is_read_alone)};
+        cmocka_unit_test(loc_form),   cmocka_unit_test(a_function_is_read_alone),
+        cmocka_unit_test(no_elements)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

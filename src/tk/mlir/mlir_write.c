@@ -125,8 +125,9 @@ static bool collect(writer *w)
         const ml_cast *c = &w->m->casts[k];
         if (c->is_empty && !OT_PUSH(w->a, w->list, w->n, w->cap, (constant){.value = 0}))
             return false;
-        uint32_t b = c->is_empty ? 0 : buffer_of(w, c);
-        for (uint32_t slot = 0; !c->is_empty && !c->is_placed && slot < w->p->multi[b]; slot++) {
+        if (c->is_empty || c->is_placed) continue;
+        const uint32_t b = buffer_of(w, c);
+        for (uint32_t slot = 0; slot < w->p->multi[b]; slot++) {
             constant x = {.value = w->p->offsets[b][slot]};
             if (!OT_PUSH(w->a, w->list, w->n, w->cap, x)) return false;
         }
