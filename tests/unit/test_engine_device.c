@@ -506,19 +506,19 @@ static void bad_values_are_the_hosts(void **state)
     static const char text[] =
         "  input %x : float32[1,8]\n  input %z : float32[1,8]\n  %y0 = HardSigmoid(%x)\n"
         "  %y1 = HardSwish(%x)\n  %y2 = Relu(%x)\n  %y3 = Softsign(%x)\n  %y4 = Sigmoid(%x)\n"
-        "  %y5 = Max(%x, %z)\n  %y6 = Min(%x, %z)\n  %y7 = Div(%x, %z)\n"
+        "  %y5 = Max(%x, %z)\n  %y6 = Min(%x, %z)\n  %y7 = Div(%x, %z)\n  %y8 = Pow(%x, %z)\n"
         "  output %y0\n  output %y1\n  output %y2\n  output %y3\n  output %y4\n  output %y5\n"
-        "  output %y6\n  output %y7";
-    float x[] = {NAN, INFINITY, -INFINITY, 0, -0.0f, 1, -2, NAN},
-          z[] = {1, NAN, 0, 0, 5, 0, INFINITY, NAN};
-    ot_nd in[] = {F32S(x, 1, 8), F32S(z, 1, 8)}, want[8] = {{0}}, got[8] = {{0}};
+        "  output %y6\n  output %y7\n  output %y8";
+    float x[] = {NAN, INFINITY, -INFINITY, 0, -0.0f, 1, -2, -INFINITY},
+          z[] = {-300, NAN, 0, 0, 5, 0, INFINITY, 0.5f};
+    ot_nd in[] = {F32S(x, 1, 8), F32S(z, 1, 8)}, want[9] = {{0}}, got[9] = {{0}};
     bench host, there;
     open_text(&host, text);
     open_with(&there, text, (ot_session_options){.place = &place});
     if (there.status != OT_OK) fail_msg("%s", there.d.message);
     run_ok(&host, in, want);
     run_ok(&there, in, got);
-    for (int k = 0; k < 8; k++)
+    for (int k = 0; k < 9; k++)
         for (int j = 0; j < 8; j++) {
             const float a = ((const float *)want[k].data)[j], b = ((const float *)got[k].data)[j];
             if (isnan(a) ? !isnan(b) : a != b && !(fabsf(a - b) < 1e-5f))

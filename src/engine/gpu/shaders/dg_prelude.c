@@ -229,9 +229,10 @@ static const char GLSL_FUNCTIONS[] =
     "float power(float x, float y)\n"
     "{\n"
     "    if (y == 0 || x == 1) return 1;\n"
+    "    if (is_nan(x) || is_nan(y)) return NAN;\n"
     "    const float p = x == 0 ? (y > 0 ? 0 : INFINITY) : pow(abs(x), y);\n"
     "    if (x >= 0 || isinf(y)) return p;\n"
-    "    if (y != floor(y)) return NAN;\n"
+    "    if (y != floor(y)) return isinf(x) ? p : NAN;\n"
     "    return y * 0.5f == floor(y * 0.5f) ? p : -p;\n"
     "}\n";
 
