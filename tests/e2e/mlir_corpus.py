@@ -16,7 +16,7 @@ import sys
 
 SIZES = (256, 512, 1024)  # elements of f16
 GRANULE = 32
-REFUSALS = ("addresses alone make no copy", "may be one of several", "leads out of its region")
+REFUSALS = ("leads out of its region",)
 
 
 def ub(n):
@@ -473,7 +473,7 @@ def main():
     if open(f"{folder}/out.mlir", encoding="utf-8").read().count("pointer_cast") != single:
         sys.exit("functions of one file: other casts than one by one")
     print(f"{planned} planned, {refused} refused; {runs} runs, {steps} operations, none clobbered")
-    if planned < 0.75 * (last - first):
+    if planned < 0.95 * (last - first):
         sys.exit("too many are refused")
 
 

@@ -48,6 +48,13 @@ static uint32_t cast_of(const ml_parser *p, uint32_t v, bool *part)
     return OT_NONE;
 }
 
+static ot_status no_root(ml_parser *p, const ml_symbol *s)
+{
+    return ml_fail(&p->lx,
+                   "'%%%s' leads out of its region, and is neither an allocation nor a view of one",
+                   s->name);
+}
+
 /* The same as an index into casts. */
 static ot_status rooted(ml_parser *p, uint32_t symbol, ml_symbol *out)
 {
@@ -56,11 +63,7 @@ static ot_status rooted(ml_parser *p, uint32_t symbol, ml_symbol *out)
     for (uint32_t k = 0; s.value != OT_NONE && k <= s.n_also; k++) {
         ml_symbol one = {.is_part = s.is_part};
         one.value = cast_of(p, k == 0 ? s.value : s.also[k - 1], &one.is_part);
-        if (one.value == OT_NONE)
-            return ml_fail(&p->lx,
-                           "'%%%s' leads out of its region, and is neither an allocation nor a "
-                           "view of one",
-                           s.name);
+        if (one.value == OT_NONE) return no_root(p, &s);
         OT_TRY(ml_merge(p, out, &one));
     }
     return OT_OK;
@@ -88,6 +91,28 @@ ot_status ml_rooted(ml_parser *p, uint32_t symbol, ml_symbol *out)
     OT_TRY(rooted(p, symbol, out));
     if (!p->passes->hoist) p->passes->again = true;
     return seen_here(p, out);
+}
+
+ot_status ml_seen_behind(ml_parser *p, uint32_t symbol, uint32_t first, ml_symbol *out)
+{
+    const ml_symbol s = p->symbols[symbol];
+    *out = (ml_symbol){.name = s.name, .value = OT_NONE, .is_memref = s.is_memref};
+    for (uint32_t k = 0; s.value != OT_NONE && k <= s.n_also; k++) {
+        ml_symbol one = {.value = k == 0 ? s.value : s.also[k - 1], .is_part = s.is_part};
+        const ot_tk_value *x;
+        while (one.value >= first && (x = ot_kb_at(p->b, one.value))->base != OT_NONE) {
+            one.is_part = one.is_part || x->kind == OT_TK_SUBVIEW;
+            one.value = x->base;
+        }
+        if (one.value >= first) {
+            one.value = cast_of(p, one.value, &one.is_part);
+            if (one.value == OT_NONE) return no_root(p, &s);
+            if (!p->passes->hoist) p->passes->again = true;
+            OT_TRY(seen_here(p, &one));
+        }
+        OT_TRY(ml_merge(p, out, &one));
+    }
+    return OT_OK;
 }
 
 ot_status ml_hoist(ml_parser *p)

@@ -354,7 +354,7 @@ static ot_status open_if(ml_parser *p, ot_tk_stmt s, const ml_type *types, uint3
     s.n_out = n_out;
     OT_TRY(ml_add_stmt(p, s, NULL));
     p->regions[p->n_regions++] = (ml_region){
-        .op = OT_TK_IF, .n = n, .carried = results, .merged = merged};
+        .op = OT_TK_IF, .n = n, .carried = results, .merged = merged, .first = p->n_values};
     return OT_OK;
 }
 
@@ -461,7 +461,7 @@ static ot_status parse_yield(ml_parser *p, ot_tk_stmt s)
         uint32_t ids[ML_LIST_MAX], n_ids;
         if (r->merged) {
             ml_symbol one;
-            OT_TRY(ml_rooted(p, o.symbols[k], &one));
+            OT_TRY(ml_seen_behind(p, o.symbols[k], r->first, &one));
             OT_TRY(ml_merge(p, &r->merged[k], &one));
             continue;
         }

@@ -130,6 +130,7 @@ typedef struct ml_region {
     ml_operands *condition; /* WHILE, before `do`: what scf.condition passes on; else NULL */
     bool has_condition;     /* it was there */
     ml_symbol *merged;      /* IF, results apart: [n] what each may be; else NULL */
+    uint32_t first;         /* id of the first value that may be made in it */
 } ml_region;
 
 /* A block of the function's body. The first has no label. */
@@ -255,6 +256,9 @@ ot_status ml_values(ml_parser *p, uint32_t symbol, bool writes, uint32_t *ids,
 
 /* The allocations that a symbol leads to: seen everywhere once they are at the head. */
 ot_status ml_rooted(ml_parser *p, uint32_t symbol, ml_symbol *out) OT_MUST_USE;
+/* The same for the end of a region, whose values are those from id `first` on: what is from outside
+ * of it stays as it is. */
+ot_status ml_seen_behind(ml_parser *p, uint32_t symbol, uint32_t first, ml_symbol *out) OT_MUST_USE;
 /* into may be what `from` may be, too. */
 ot_status ml_merge(ml_parser *p, ml_symbol *into, const ml_symbol *from) OT_MUST_USE;
 /* The allocations of the reading before, at the head of the function. */
