@@ -70,6 +70,18 @@ graph main {
   output %y
 }
 OT
+cat >"$tmp/wide.ot" <<'OT'
+model ir 8 opset 17
+graph main {
+  input %x : float32[1,1,512,512]
+  init %w : float32[160,1,1,1] = random 1
+  init %v : float32[1,160,1,1] = random 2 * 0.1
+  %c = Conv(%x, %w)
+  %r = Relu(%c)
+  %y = Conv(%r, %v)
+  output %y
+}
+OT
 cat >"$tmp/attention.ot" <<'OT'
 model ir 8 opset 17
 graph main {
@@ -151,6 +163,14 @@ run_on() {
     [ "$api" = cuda ] || same_as_host "$api" "$tmp/weights.ot" # which the library that stands for CUDA has not
     # and values, each of them whole in one block
     [ "$api" = cuda ] || in_blocks "$api" "$tmp/blocks.ot"
+    # a value that no buffer of llvmpipe holds: refused with what helps, and that does
+    if [ "$api" = vulkan ] && ! "$TOOL" run "$tmp/wide.ot" --device vulkan -q >"$tmp/out" 2>"$tmp/err"; then
+        says "value 'r' takes 160 MiB of device memory; the device has 128 MiB in one block: tiles take less, by --emit engine --max-tensor 128M"
+        expect 0 "$TOOL" "$tmp/wide.ot" -o "$tmp/wide.onnx" --emit engine --runtime engine-device --max-tensor 128M
+        expect 0 "$TOOL" run "$tmp/wide.onnx" --device vulkan --output-dir "$tmp/same"
+        expect 0 "$TOOL" run "$tmp/wide.ot" --output-dir "$tmp/same_host"
+        py same "$tmp" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
+    fi
     # tiles of what a node makes that the host runs, and whose shape the file alone states
     expect 0 "$TOOL" "$tmp/opaque.ot" -o "$tmp/opaque.onnx" --runtime engine-device --force --l2 2K
     grep -q '^  r1 ' "$tmp/out" || fail "no tiles behind the opaque node: $(cat "$tmp/out")"

@@ -98,11 +98,13 @@ static ot_status check_block(const dv_schedule *q, ot_id v, const dv_value *root
     if (most == 0 || bytes <= (root->room.twice ? most / 2 / DV_ALIGN * DV_ALIGN : most))
         return OT_OK;
     return ot_fail(q->s->s->d, OT_E_BUDGET,
-                   "value '%.200s' takes %s of device memory%s; the device has %s in one block",
+                   "value '%.200s' takes %s of device memory%s; the device has %s in one block: "
+                   "tiles take less, by --emit engine --max-tensor %lldM",
                    v < q->p->g->n_values ? q->p->g->values[v].name : "a copy",
                    ot_format_bytes((double)bytes, needs, sizeof needs),
                    root->room.twice ? ", twice" : "",
-                   ot_format_bytes((double)most, has, sizeof has));
+                   ot_format_bytes((double)most, has, sizeof has),
+                   (long long)ot_max(1, (root->room.twice ? most / 2 : most) >> 20));
 }
 
 static ot_status add_value(dv_schedule *q, ot_id v)
