@@ -241,7 +241,9 @@ static ot_status analyse(ot_memory_work *w, ot_kernel *k, const ot_tk_machine *t
     *p = NULL;
     OT_TRY(ot_kaccess_apply(k, a.pads, a.n_pads, w->d));
     OT_TRY(ot_kernel_verify(k, w->path, w->d));
-    return ot_mem_plan_kernel(k, w->path, t, &w->run->plan, w->d, p);
+    ot_mem_options o = w->run->plan;
+    o.lifetimes.by_path = true;
+    return ot_mem_plan_kernel(k, w->path, t, &o, w->d, p);
 }
 
 /* What is alive where; its plans are the results'. */

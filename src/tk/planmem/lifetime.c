@@ -206,6 +206,12 @@ static bool warn_all(maker *m)
                 m->out->unwritten_stmt = m->f->points[v->unwritten].stmt;
             }
         }
+        if (v->unsure != OT_NONE && v->unwritten == OT_NONE && value->kind == OT_TK_BUFFER &&
+            m->options->by_path) {
+            const ot_tk_stmt *s = &m->f->k->stmts[m->f->points[v->unsure].stmt];
+            ok = ok && warn(m, s->line, s->col, value->name,
+                            "is read here, and some path to it writes nothing to it");
+        }
         if (value->kind == OT_TK_BUFFER && !(what & LT_READ)) {
             ok = ok && warn(m, value->line, value->col, value->name,
                             what & LT_WRITE ? "is never read" : "is never used");

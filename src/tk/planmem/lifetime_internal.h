@@ -66,6 +66,7 @@ typedef struct lt_var {
     lt_spans live;
     lt_spans after;     /* points after which it holds a value that is read later */
     uint32_t unwritten; /* first point that reads what was never written, or OT_NONE */
+    uint32_t unsure;    /* first point that reads what some path to it wrote, and some did not */
 } lt_var;
 
 /* Two variables that a copy joins: better one storage. */

@@ -5,8 +5,10 @@
  *   forward    a variable may be written after a point if the point writes it, or if it was before
  *              and was not forgotten
  *   live       needed and maybe written: it holds something that is read later
+ *   forward    a variable is surely written after a point if the point writes it, or if it was on
+ *              every path to it: for warnings
  *
- * Both are swept to their fixed points, but only over the points that access any of the 64 and
+ * All are swept to their fixed points, but only over the points that access any of the 64 and
  * those where control flow parts and joins in the blocks around them: in the gaps between
  * nothing changes for the 64, and a block without an access is passed as if it was not there.
  *
@@ -32,6 +34,7 @@ typedef struct facts {
     uint64_t read, write, full, forget;
     uint64_t need_in, need_out;       /* read later, before it is overwritten */
     uint64_t written_in, written_out; /* maybe written */
+    uint64_t sure_in;                 /* written, by whatever path */
     /* maybe written in the gap before it, of points that are not looked at */
     uint64_t written_before;
 } facts;
@@ -193,6 +196,26 @@ static void sweep_forward(sweep *w)
     }
 }
 
+/* What every path to a point writes: first all is taken to be, then what some path leaves out goes.
+ */
+static void sweep_sure(sweep *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) w->facts[i].sure_in = i > 0 ? UINT64_MAX : 0;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < w->n; i++) {
+            const facts *x = &w->facts[i];
+            const uint64_t out = (x->sure_in & ~x->forget) | x->write;
+            for (uint32_t j = 0; j < 2; j++) {
+                if (x->next[j] == OT_NONE) continue;
+                facts *next = &w->facts[x->next[j]];
+                changed = changed || (x->next[j] <= i && (next->sure_in & ~out));
+                next->sure_in &= out;
+            }
+        }
+    }
+}
+
 /* ---- spans ---- */
 
 /* Bits that change from *before to `now` begin or end a span at x. */
@@ -288,12 +311,17 @@ static bool live_spans(sweep *w)
 
 static void unwritten_reads(const sweep *w)
 {
-    uint64_t seen = 0;
+    uint64_t seen = 0, unsure = 0;
     for (uint32_t i = 0; i < w->n; i++) {
-        uint64_t reads = w->facts[i].read & ~w->facts[i].written_in & ~seen;
+        const facts *x = &w->facts[i];
+        uint64_t reads = x->read & ~x->written_in & ~seen,
+                 some = x->read & x->written_in & ~x->sure_in & ~unsure;
         seen |= reads;
+        unsure |= some;
         for (; reads; reads &= reads - 1)
-            w->f->vars[w->v0 + (uint32_t)__builtin_ctzll(reads)].unwritten = w->facts[i].point;
+            w->f->vars[w->v0 + (uint32_t)__builtin_ctzll(reads)].unwritten = x->point;
+        for (; some; some &= some - 1)
+            w->f->vars[w->v0 + (uint32_t)__builtin_ctzll(some)].unsure = x->point;
     }
 }
 
@@ -303,6 +331,7 @@ static bool chunk(sweep *w)
     if (!load_chunk(w)) return true;
     sweep_backward(w);
     sweep_forward(w);
+    sweep_sure(w);
     unwritten_reads(w);
     if (!after_spans(w) || !live_spans(w)) return false;
     for (uint32_t i = 0; i < w->n_vars; i++) {

@@ -30,6 +30,7 @@ static ot_status plan_once(const solver *s, const ot_tk_binding *values, uint32_
     ot_mem_text *m = s->m;
     ot_mem_options o = *m->options;
     o.part = s->part;
+    o.lifetimes.by_path = true; /* the text has the paths of the kernel, and no others */
     *k = NULL;
     *p = NULL;
     OT_TRY(ot_kernel_parse_sized(m->path, m->text, m->n, values, n, d, k));

@@ -61,6 +61,7 @@ typedef struct ot_lifetime_options {
      * next iteration never waits for a buffer that shares it; a single buffer that an in-place
      * rule joins to it gets its slots */
     bool hold_multi;
+    bool by_path; /* warn, too, where some path to a read writes nothing, though others do */
 } ot_lifetime_options;
 
 /* Gen/kill analysis over the linearised kernel. Requires a verified kernel. Fails with

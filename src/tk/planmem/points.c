@@ -312,7 +312,7 @@ static void mark_used(lt_flow *f)
 
 static bool new_var(lt_flow *f, uint32_t value, bool temporary)
 {
-    lt_var v = {.value = value, .temporary = temporary, .unwritten = OT_NONE};
+    lt_var v = {.value = value, .temporary = temporary, .unwritten = OT_NONE, .unsure = OT_NONE};
     return f->n_vars < UINT32_MAX - 1 && OT_PUSH(f->arena, f->vars, f->n_vars, f->cap_vars, v);
 }
 
