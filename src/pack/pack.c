@@ -15,6 +15,8 @@
  */
 #include "pack_reduce.h"
 
+#include "base/watch.h"
+
 #include <pthread.h>
 
 #define SEARCH_ITEMS_MAX 4000   /* above, one step of the exact search is too dear */
@@ -24,7 +26,8 @@
 #define FIRST_STEPS 9600
 /* for improve before the search starts, which is the better one where it can be used */
 #define IMPROVE_STEPS 40
-#define WORKERS       4 /* per question; independent of the threads */
+#define WORKERS       4   /* per question; independent of the threads */
+#define LOOK_STEPS    512 /* between two looks whether to end */
 
 bool pack_spend(pack_budget *b, int64_t n)
 {
@@ -33,6 +36,9 @@ bool pack_spend(pack_budget *b, int64_t n)
     if (b->step_limit && b->steps >= b->step_limit) return false;
     if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed)) return false;
     if (b->deadline > 0 && before / 128 != b->steps / 128 && ot_now() > b->deadline)
+        b->timed_out = true;
+    /* the caller's work is to end: what there is will not be used */
+    if (before / LOOK_STEPS != b->steps / LOOK_STEPS && ot_watch_look(&(ot_diag){0}) != OT_OK)
         b->timed_out = true;
     return !b->timed_out;
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/watch.h"
 #include "pack/pack_internal.h"
 
 #ifndef SEED
@@ -386,6 +387,12 @@ static void limits_end_the_search(void **state)
     atomic_bool stop = true;
     b = (pack_budget){.stop = &stop};
     assert_int_equal(pack_search(&in.p, 4000, 0, OT_PACK_RULES_ALL, &b, offsets, &answer), OT_OK);
+    assert_int_equal(answer, PACK_LIMIT);
+    const atomic_int ended = 1; /* the caller's work is to end */
+    ot_watch w = {.stop = &ended}, *before = ot_watch_use(&w);
+    b = (pack_budget){0};
+    assert_int_equal(pack_search(&in.p, 4000, 0, OT_PACK_RULES_ALL, &b, offsets, &answer), OT_OK);
+    (void)ot_watch_use(before);
     assert_int_equal(answer, PACK_LIMIT);
     ot_pack_result r = pack(
         &in.p, &(ot_pack_options){.time_limit = 1e-6, .rules = OT_PACK_RULES_ALL}, offsets);
