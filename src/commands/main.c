@@ -370,8 +370,9 @@ static void print_other_goal(const ot_options *o, const ot_facts *written)
         char before[32], after[32];
         const ot_figures *u = &run.facts->totals.untiled, *t = &run.facts->totals.tiled;
         if (t->process_bytes > 0 && t->process_bytes < now - now / 8)
-            printf("--goal memory would take a process of %s in place of %s, time x%.2f "
+            printf("--goal memory would take a process of %s%s in place of %s, time x%.2f "
                    "(predicted)\n",
+                   *run.facts->unknown_sizes ? "at least " : "",
                    ot_format_bytes((double)t->process_bytes, after, sizeof after),
                    ot_format_bytes((double)u->process_bytes, before, sizeof before),
                    t->time_s / u->time_s);

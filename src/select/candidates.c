@@ -13,6 +13,7 @@
 #include "cost/cost.h"
 #include "ops/ops.h"
 #include "tiling/forms.h"
+#include "tiling/lower/lowering.h"
 #include "transform/transform.h"
 
 /* of changes of layout, the worst of which counts with dynamic shapes: there are no views that
@@ -434,6 +435,15 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
     return measure(x, &won, out);
 }
 
+ot_status ot_candidates_tells_process(const ot_candidates *x, bool *told)
+{
+    *told = x->is_known;
+    if (x->is_known || !sets_compete(x)) return OT_OK;
+    const char *unknown = ot_unknown_sizes(x->g, x->g->model->arena);
+    *told = unknown && *unknown;
+    return unknown ? OT_OK : ot_fail_nomem(x->g->model->diag);
+}
+
 ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **out)
 {
     x->how = of->how;
@@ -457,9 +467,9 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     p->folds_norms = of->how.folds_norms;
     p->deferred_seconds = of->packing_s;
     p->tiled.time_s += p->deferred_seconds;
-    if (x->is_known) {
-        ot_process_figures(&x->untiled, &p->untiled);
-        ot_process_figures(&of->takes, &p->tiled);
-    }
+    bool told;
+    OT_TRY(ot_candidates_tells_process(x, &told));
+    if (told) ot_process_figures(&x->untiled, &p->untiled);
+    if (told) ot_process_figures(&of->takes, &p->tiled);
     return ot_limit_fill(x, p);
 }

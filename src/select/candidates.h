@@ -133,6 +133,10 @@ typedef struct ot_candidates {
 
 /* ---- candidates.c ---- */
 
+/* May figures of a plan tell what the process takes? All sizes are known, or those of values are not,
+ * which every output says then (ot_unknown_sizes): the figure is the least that it takes. Not where
+ * they are unknown in bodies alone. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_tells_process(const ot_candidates *x, bool *told) OT_MUST_USE;
 /* What competes for graph g with options o, which are copied; g, t must outlive it. Fails:
  * OT_E_NOMEM; then nothing is left to close. */
 ot_status ot_candidates_open(ot_graph *g, const ot_target *t, const ot_plan_options *o,

@@ -144,7 +144,9 @@ static ot_status take(const selecting *x, const ot_pick *p, ot_selection *out)
         ot_plan *own = plain->own;
         *whole = own->untiled;
         whole->largest_bytes = ot_largest_tensor(plain->g).bytes;
-        if (plain->is_known) ot_process_figures(&plain->untiled, whole);
+        bool told;
+        OT_TRY(ot_candidates_tells_process(plain, &told));
+        if (told) ot_process_figures(&plain->untiled, whole);
         out->plan->is_decomposed = true;
     }
     if (g->of_file.growth > 0) ot_process_figures(&g->of_file, &out->plan->untiled);
