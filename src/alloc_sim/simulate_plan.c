@@ -573,8 +573,7 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
     m.by = OT_NEW_N(a, uint32_t, g->n_values + 1u);
     m.merged = OT_NEW_N(a, bool, g->n_nodes + 1u);
     if (!out->values || !m.head || !m.by || !m.merged) return OT_E_NOMEM;
-    /* steps of nodes, and some changes of layout */
-    const size_t likely = (size_t)g->n_nodes + g->n_nodes / 4 + 1;
+    const size_t likely = (size_t)g->n_nodes + g->n_nodes / 4 + 1; /* nodes, changes of layout */
     if (!ot_grow(a, (void **)&out->steps, &out->cap, likely, sizeof *out->steps)) return OT_E_NOMEM;
     for (uint32_t v = 0; v < 2 * g->n_values; v++) out->values[v].buffer = OT_NONE;
     for (uint32_t v = 0; v < g->n_values; v++) m.by[v] = OT_NONE;

@@ -440,7 +440,7 @@ ot_status ot_candidates_tells_process(const ot_candidates *x, bool *told)
     *told = x->is_known;
     if (x->is_known || !sets_compete(x)) return OT_OK;
     const char *unknown = ot_unknown_sizes(x->g, x->g->model->arena);
-    *told = unknown && *unknown;
+    *told = unknown && *unknown && x->own->untiled.peak_bytes > 0;
     return unknown ? OT_OK : ot_fail_nomem(x->g->model->diag);
 }
 

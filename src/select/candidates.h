@@ -133,10 +133,6 @@ typedef struct ot_candidates {
 
 /* ---- candidates.c ---- */
 
-/* May figures of a plan tell what the process takes? All sizes are known, or those of values are not,
- * which every output says then (ot_unknown_sizes): the figure is the least that it takes. Not where
- * they are unknown in bodies alone. Fails: OT_E_NOMEM. */
-ot_status ot_candidates_tells_process(const ot_candidates *x, bool *told) OT_MUST_USE;
 /* What competes for graph g with options o, which are copied; g, t must outlive it. Fails:
  * OT_E_NOMEM; then nothing is left to close. */
 ot_status ot_candidates_open(ot_graph *g, const ot_target *t, const ot_plan_options *o,
@@ -148,6 +144,10 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out) 
 /* An outcome as a plan, with its figures; x gives the plans away that it still needs, and can but
  * be closed then. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **out) OT_MUST_USE;
+/* May figures of a plan tell what the process takes? All sizes are known, or those of some values
+ * are not, which every output says then (ot_unknown_sizes): it takes at least that. Not where they
+ * are unknown in bodies alone, or of all values. After a lap. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_tells_process(const ot_candidates *x, bool *told) OT_MUST_USE;
 /* Nothing was asked for that keeps sets of regions from competing. */
 bool ot_candidates_compete(const ot_plan_options *o);
 

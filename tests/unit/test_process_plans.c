@@ -238,7 +238,7 @@ static void branches_are_scored(void **state)
     }
 }
 
-/* A model whose sizes are not known has no figure. */
+/* A model of whose values no size is known has no figure. */
 static void unknown_sizes_have_no_figure(void **state)
 {
     (void)state;

@@ -560,13 +560,7 @@ uint32_t ot_dtype_bits(ot_dtype t);
 const char *ot_operators_name(ot_operators which);
 /* The node that alone reads v, which is no output and is captured by no subgraph; OT_NONE.
  * Requires USES. */
-static inline ot_id ot_value_only_reader(const ot_graph *g, ot_id v)
-{
-    const ot_value *x = &g->values[v];
-    return x->is_output || x->n_uses != 1 || g->nodes[x->uses[0]].n_captured > 0 ? OT_NONE
-                                                                                 : x->uses[0];
-}
-
+ot_id ot_value_only_reader(const ot_graph *g, ot_id v);
 /* Real numbers of 16 bits; those, or float32. */
 static inline bool ot_dtype_is_half(ot_dtype t) { return t == OT_F16 || t == OT_BF16; }
 static inline bool ot_dtype_is_real(ot_dtype t) { return t == OT_F32 || ot_dtype_is_half(t); }

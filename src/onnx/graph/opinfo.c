@@ -111,6 +111,13 @@ ot_dtype ot_dtype_parse(const char *name)
 
 /* ---- sizes ---- */
 
+ot_id ot_value_only_reader(const ot_graph *g, ot_id v)
+{
+    const ot_value *x = &g->values[v];
+    return x->is_output || x->n_uses != 1 || g->nodes[x->uses[0]].n_captured > 0 ? OT_NONE
+                                                                                 : x->uses[0];
+}
+
 bool ot_value_is_static(const ot_value *v)
 {
     if (v->rank < 0) return false;
