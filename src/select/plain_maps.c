@@ -164,10 +164,10 @@ ot_status ot_candidates_plain_maps(ot_candidates *x, ot_region_set *won)
     ot_sim_figures f;
     const double seconds = x->unpacked_s;
     plain_search q = {.x = x, .won = won, .best = won, .least = won->bytes};
-    if (!ot_candidates_unpack(x)) return OT_OK;
+    q.most = (uint32_t)ot_min(MOST_TRIES, MOST_NODES / (x->g->n_order + won->n + 1u));
+    if (!ot_candidates_unpack(x) || q.most == 0) return OT_OK;
     OT_TRY(ot_candidates_simulate(x, won->all, won->n, &f));
     const int64_t process = ot_process_bytes(&f);
-    q.most = (uint32_t)ot_min(MOST_TRIES, MOST_NODES / (x->g->n_order + won->n + 1u));
     q.all = OT_NEW_N(x->arena, large_map, x->g->n_order + 1u);
     q.now = OT_NEW_N(x->arena, ot_id, x->g->n_order + 1u);
     if (!q.all || !q.now) return ot_fail_nomem(x->g->model->diag);

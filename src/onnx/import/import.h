@@ -61,6 +61,9 @@ ot_status ot_raise_constants(ot_importer *im) OT_MUST_USE;
 /* inline_functions.c: calls of model-local functions, as the nodes of their bodies. Needs all names
  * of the model. Fails: OT_E_INPUT, OT_E_NOMEM. */
 ot_status ot_inline_functions(ot_importer *im) OT_MUST_USE;
+/* lift_constants.c: weights in Constant nodes as initializers. Fails: OT_E_NOMEM, OT_E_INPUT where
+ * there are more bytes than can be counted. */
+ot_status ot_lift_constants(ot_importer *im) OT_MUST_USE;
 /* unfuse.c, unfuse_attention.c, unblock.c, nhwc_nodes.c: operators that ONNX Runtime's optimisers
  * write, as the standard ones that mean the same. Need all names of the model. Fail: OT_E_NOMEM;
  * the last two also OT_E_INPUT, as ot_topo_sort. */

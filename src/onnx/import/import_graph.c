@@ -361,6 +361,7 @@ ot_status ot_import_graph(ot_importer *im)
     OT_TRY(ot_import_names(im));
     im->src->n_values = im->g->n_values;
     OT_TRY(ot_raise_nodes(im));
+    OT_TRY(ot_lift_constants(im));
     OT_TRY(ot_inline_functions(im));
     OT_TRY(ot_unfuse_nodes(im));
     OT_TRY(ot_unfuse_attention(im));

@@ -124,7 +124,7 @@ ot_status ot_raise_undo(ot_model *m)
 {
     ot_source *src = m->source;
     ot_graph *g = m->graph;
-    if (!src || (src->n_nodes == g->n_nodes && !src->inputs)) return OT_OK;
+    if (!src || (src->n_nodes == g->n_nodes && !src->inputs && !src->has_lifted)) return OT_OK;
     g->n_nodes = src->n_nodes; /* what was written anew is at the end, and nothing else is */
     g->n_values = src->n_values;
     for (ot_id id = 0; id < g->n_nodes; id++) {

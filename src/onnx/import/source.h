@@ -52,7 +52,8 @@ typedef struct ot_source {
      * (replace.c); NULL: they are */
     ot_id *inputs;
     uint32_t n_inputs;
-    int32_t opset; /* of the file, domain ""; model->opset may be newer (raise.c) */
+    bool has_lifted; /* initializers that Constant nodes hold in the file (lift_constants.c) */
+    int32_t opset;   /* of the file, domain ""; model->opset may be newer (raise.c) */
     /* domain, name, overload of model-local functions -> index; see import_func.c */
     ot_map *functions;
 } ot_source;
