@@ -190,6 +190,7 @@ static void test_text_contents(void **state)
 static void test_text_errors(void **state)
 {
     (void)state;
+    parse_fails("model ir 0 opset 17\ngraph g {\n}\n", "1:10: version out of range");
     parse_fails("", "1:1: expected 'model");
     parse_fails("model ir 8 opset 17 graph g {", "1:30: expected a declaration");
     parse_fails("model ir 8 opset 17 graph g {\n input %x input %x }",

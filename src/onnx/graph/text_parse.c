@@ -512,11 +512,12 @@ static ot_status parse_graph(ot_parser *p, ot_scope *up, ot_graph **out)
     return OT_OK;
 }
 
-static ot_status parse_version(ot_parser *p, const char *word, int64_t *out)
+/* least: an opset of 0 is none of the standard's; no file has an IR version of 0. */
+static ot_status parse_version(ot_parser *p, const char *word, uint64_t least, int64_t *out)
 {
     ot_lexer *lx = &p->lx;
     if (!ot_lex_accept_word(lx, word)) return ot_lex_fail(lx, "expected '%s'", word);
-    if (lx->tok == OT_TOK_INT && (lx->neg || lx->u > VERSION_MAX))
+    if (lx->tok == OT_TOK_INT && (lx->neg || lx->u < least || lx->u > VERSION_MAX))
         return ot_lex_fail(lx, "version out of range");
     return ot_lex_i64(lx, out);
 }
@@ -526,8 +527,8 @@ static ot_status parse_model(ot_parser *p)
     ot_lexer *lx = &p->lx;
     int64_t opset;
     if (!ot_lex_accept_word(lx, "model")) return ot_lex_fail(lx, "expected 'model ir N opset N'");
-    OT_TRY(parse_version(p, "ir", &p->m->ir_version));
-    OT_TRY(parse_version(p, "opset", &opset));
+    OT_TRY(parse_version(p, "ir", 1, &p->m->ir_version));
+    OT_TRY(parse_version(p, "opset", 0, &opset));
     p->m->opset = (int32_t)opset;
     ot_graph *g;
     OT_TRY(parse_graph(p, NULL, &g));
