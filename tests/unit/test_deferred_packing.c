@@ -234,7 +234,8 @@ static void packing_is_deferred_where_it_pays(void **state)
             /* 18 MB less two weights */
             assert_true(p->tiled.growth_bytes < p->untiled.growth_bytes - (12 << 20));
         } else {
-            assert_true(p->deferred_seconds == 0);
+            /* maps that tiles read as plain ones cost time, too (select/plain_maps.c) */
+            assert_true(p->deferred_seconds == 0 || p->n_plain > 0);
         }
         ot_plan_free(p);
     }

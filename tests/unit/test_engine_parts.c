@@ -69,7 +69,7 @@ static void nodes_that_stay(void **state)
     int32_t p[N];
     (void)state;
     parts_of(ENDS("64") "  %a = Relu(%x)\n  %b : float32[1,4,64,32] = \"foo\"::Bar@1(%a)\n" CONV(
-                 "c", "b") "  %d = Trilu(%c)\n  %y = Relu(%d)\n  output %y\n",
+                 "c", "b") "  %d = LpPool(%c) {kernel_shape=[1,1]}\n  %y = Relu(%d)\n  output %y\n",
              VALUES, N, p);
     assert_int_equal(p[0], -1);
     assert_int_equal(p[1], -1);
