@@ -86,7 +86,7 @@ UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 # Oracle programs: read by scripts and end-to-end tests, not run by themselves.
 ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
 ifneq ($(ENGINE),yes)
-ORACLE_SRCS := $(filter-out tests/oracle/compare_fusion.c tests/oracle/noise_rule.c,$(ORACLE_SRCS))
+ORACLE_SRCS := $(filter-out tests/oracle/compare_fusion.c tests/oracle/noise_rule.c tests/oracle/guarded.c,$(ORACLE_SRCS))
 endif
 ORACLE_BINS := $(ORACLE_SRCS:tests/oracle/%.c=$(BUILD)/tests/%)
 EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
