@@ -405,8 +405,12 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     if (s != OT_OK && (s != OT_E_INPUT || (c->exact && !resized))) return s;
     if (resized) OT_TRY(ot_size_check(c, s));
     if (s != OT_OK) clear_outputs(c);
-    for (uint32_t k = 0; k < n->n_out; k++)
-        if (n->out[k] != OT_NONE) OT_TRY(reconcile(c, k, &c->out[k]));
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        ot_status r = n->out[k] == OT_NONE ? OT_OK : reconcile(c, k, &c->out[k]);
+        if (r == OT_E_INPUT && resized) return ot_size_check(c, r);
+        if (r == OT_E_INPUT && !c->exact) r = ot_value_set_shape(c->g, n->out[k], -1, NULL);
+        OT_TRY(r);
+    }
     OT_TRY(take_carried(c->g, n));
     /* it relies on what the rule has checked */
     if (known && s == OT_OK) OT_TRY(ot_known_propagate(c));

@@ -103,6 +103,7 @@ static void reshapes(void **state)
     /* fits: pictures into pixels */
     refuses("  init %s : int64[2] = [8, -1]\n", to, 2, 32, 32, "guilty");
     refuses("  init %s : int64[6] = [1, 8, 4, 8, 4, 8]\n", to, 1, 64, 64, "guilty");
+    refuses("  init %s : int64[3] = [1, 8, -1]\n", to, 1, 1 << 24, 1 << 25, "larger than 2^48");
 }
 
 static void slices(void **state)
