@@ -90,11 +90,17 @@ static bool computes_much(const ot_graph *g)
     return left < 0;
 }
 
+/* As the run's plan has it; what it does not change takes what the file's model does. */
+static ot_status plan_bytes(ot_run *r, int64_t before, int64_t *after)
+{
+    *after = before;
+    return ot_plan_edits(r->selection.plan) ? copy_bytes(r, r->model, true, after) : OT_OK;
+}
+
 static ot_status look(ot_run *r, ot_model *file, int64_t *before, int64_t *after)
 {
     OT_TRY(copy_bytes(r, file, false, before));
-    *after = *before;
-    return ot_plan_edits(r->selection.plan) ? copy_bytes(r, r->model, true, after) : OT_OK;
+    return plan_bytes(r, *before, after);
 }
 
 /* ---- a budget ---- */
@@ -142,8 +148,7 @@ static ot_status keep_budget(ot_run *r, ot_model *file, int64_t before, int64_t 
             break;
         }
         OT_TRY(s);
-        OT_TRY(ot_plan_edits(r->selection.plan) ? copy_bytes(r, r->model, true, after)
-                                                : copy_bytes(r, file, false, after));
+        OT_TRY(plan_bytes(r, before, after));
         if (*after >= least) continue;
         least = *after;
         of_least = live;
