@@ -14,10 +14,6 @@
 
 typedef const ot_term *terms;
 
-static ot_size_terms *all(const ot_sizing *x) { return ot_sizing_terms(x); }
-
-static ot_term number(const ot_sizing *x, int64_t v) { return ot_sizing_number(x, v); }
-
 const ot_term *ot_sizing_dims(const ot_sizing *x, const ot_node *n, uint32_t k)
 {
     return k < n->n_in && n->in[k] != OT_NONE ? x->t->dims[n->in[k]] : NULL;
@@ -38,14 +34,14 @@ static void broadcast(ot_sizing *x, terms d, int32_t d_rank, ot_term *out, int32
     for (int32_t k = 0; k < rank; k++) {
         const int32_t at = k - (rank - d_rank);
         if (at < 0) continue;
-        out[k] = out[k] == OT_NONE ? d[at] : ot_term_max(all(x), out[k], d[at]);
+        out[k] = out[k] == OT_NONE ? d[at] : ot_term_max(x->t->terms, out[k], d[at]);
         if (d[at] == OT_NONE) out[k] = OT_NONE;
     }
 }
 
 static void pointwise(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
-    for (int32_t k = 0; k < rank; k++) out[k] = number(x, 1);
+    for (int32_t k = 0; k < rank; k++) out[k] = ot_sizing_number(x, 1);
     for (uint32_t j = 0; j < n->n_in; j++) {
         if (n->in[j] == OT_NONE) continue;
         const terms d = ot_sizing_dims(x, n, j);
@@ -55,7 +51,7 @@ static void pointwise(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank
         }
         for (int32_t k = 0; k < rank; k++) {
             const int32_t at = k - (rank - ot_sizing_rank(x, n, j));
-            if (at >= 0) out[k] = ot_term_max(all(x), out[k], d[at]);
+            if (at >= 0) out[k] = ot_term_max(x->t->terms, out[k], d[at]);
         }
     }
 }
@@ -74,7 +70,7 @@ static void product(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     if (!a || !b) return;
     const int32_t ra = ot_sizing_rank(x, n, 0), rb = ot_sizing_rank(x, n, at);
     if (ra < 2 || rb < 2 || rank != (ra > rb ? ra : rb)) return;
-    for (int32_t k = 0; k < rank - 2; k++) out[k] = number(x, 1);
+    for (int32_t k = 0; k < rank - 2; k++) out[k] = ot_sizing_number(x, 1);
     broadcast(x, a, ra - 2, out, rank - 2);
     broadcast(x, b, rb - 2, out, rank - 2);
     out[rank - 2] = a[ra - 2];
@@ -124,7 +120,7 @@ static void reduce(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
         gone[a] = true;
     }
     for (int32_t k = 0, to = 0; k < from && to < rank; k++)
-        if (keep || !gone[k]) out[to++] = gone[k] ? number(x, 1) : in[k];
+        if (keep || !gone[k]) out[to++] = gone[k] ? ot_sizing_number(x, 1) : in[k];
 }
 
 /* ---- moves ---- */
@@ -145,18 +141,18 @@ static ot_term rest_of(ot_sizing *x, terms in, int32_t from, const ot_term *out,
                        int32_t open)
 {
     bool used[OT_RANK_MAX] = {false};
-    ot_term above = number(x, 1), below = number(x, 1);
+    ot_term above = ot_sizing_number(x, 1), below = ot_sizing_number(x, 1);
     for (int32_t k = 0; k < rank; k++) {
         bool struck = k == open;
         for (int32_t j = 0; j < from && !struck; j++) {
             struck = !used[j] && in[j] == out[k] && in[j] != OT_NONE;
             used[j] |= struck;
         }
-        if (!struck) below = ot_term_mul(all(x), below, out[k]);
+        if (!struck) below = ot_term_mul(x->t->terms, below, out[k]);
     }
     for (int32_t j = 0; j < from; j++)
-        if (!used[j]) above = ot_term_mul(all(x), above, in[j]);
-    return ot_term_div(all(x), above, below);
+        if (!used[j]) above = ot_term_mul(x->t->terms, above, in[j]);
+    return ot_term_div(x->t->terms, above, below);
 }
 
 static void reshape(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
@@ -171,10 +167,10 @@ static void reshape(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     if (!in || (attr ? (int32_t)have : (int32_t)count) != rank || (!attr && !shape)) return;
     for (int32_t k = 0; k < rank; k++) {
         int64_t v;
-        out[k] = attr ? number(x, attr[k]) : shape[k];
-        if (!ot_term_is_const(all(x), out[k], &v)) {
+        out[k] = attr ? ot_sizing_number(x, attr[k]) : shape[k];
+        if (!ot_term_is_const(x->t->terms, out[k], &v)) {
             /* it might be a 0 or -1 */
-            if (out[k] != OT_NONE && ot_term_least(all(x), out[k]) < 1) out[k] = OT_NONE;
+            if (out[k] != OT_NONE && ot_term_least(x->t->terms, out[k]) < 1) out[k] = OT_NONE;
             if (out[k] == OT_NONE && open < 0) open = k;
             continue;
         }
@@ -190,9 +186,9 @@ static void flatten(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     if (!in || rank != 2) return;
     const int64_t axis = ot_attr_int(n, "axis", 1);
     const int32_t from = ot_sizing_rank(x, n, 0), at = (int32_t)(axis < 0 ? axis + from : axis);
-    out[0] = out[1] = number(x, 1);
+    out[0] = out[1] = ot_sizing_number(x, 1);
     for (int32_t k = 0; k < from; k++)
-        out[k < at ? 0 : 1] = ot_term_mul(all(x), out[k < at ? 0 : 1], in[k]);
+        out[k < at ? 0 : 1] = ot_term_mul(x->t->terms, out[k < at ? 0 : 1], in[k]);
 }
 
 /* Axes of Squeeze and Unsqueeze; false: not known. */
@@ -225,7 +221,7 @@ static void squeeze(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     for (int32_t k = 0, to = 0; less && k < from && to < rank; k++)
         if (!mask[k]) out[to++] = in[k];
     for (int32_t k = 0, at = 0; !less && k < rank; k++)
-        out[k] = mask[k] ? number(x, 1) : at < from ? in[at++] : OT_NONE;
+        out[k] = mask[k] ? ot_sizing_number(x, 1) : at < from ? in[at++] : OT_NONE;
 }
 
 static void concat(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
@@ -240,7 +236,7 @@ static void concat(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
         }
         for (int32_t k = 0; k < rank; k++)
             if (k != axis && (j == 0 || out[k] == OT_NONE)) out[k] = d[k];
-        out[axis] = j == 0 ? d[axis] : ot_term_add(all(x), out[axis], d[axis]);
+        out[axis] = j == 0 ? d[axis] : ot_term_add(x->t->terms, out[axis], d[axis]);
     }
 }
 
@@ -257,17 +253,18 @@ static void split(ot_sizing *x, const ot_node *n, uint32_t at, ot_term *out, int
     const terms given = sizes ? NULL : ot_sizing_content(x, n, 1, &count);
     const bool operand = n->n_in > 1 && n->in[1] != OT_NONE;
     if (sizes)
-        out[axis] = at < have ? number(x, sizes[at]) : OT_NONE;
+        out[axis] = at < have ? ot_sizing_number(x, sizes[at]) : OT_NONE;
     else if (operand)
         out[axis] = given && at < count ? given[at] : OT_NONE;
     else if (n->version >= 18 && at + 1 == n->n_out) /* what is left: no more than a part */
         out[axis] = OT_NONE;
     else
-        out[axis] = n->version < 18 ? ot_term_div(all(x), in[axis], number(x, n->n_out))
-                                    : ot_term_div(all(x),
-                                                  ot_term_add(all(x), in[axis],
-                                                              number(x, (int64_t)n->n_out - 1)),
-                                                  number(x, n->n_out));
+        out[axis] = n->version < 18
+                        ? ot_term_div(x->t->terms, in[axis], ot_sizing_number(x, n->n_out))
+                        : ot_term_div(x->t->terms,
+                                      ot_term_add(x->t->terms, in[axis],
+                                                  ot_sizing_number(x, (int64_t)n->n_out - 1)),
+                                      ot_sizing_number(x, n->n_out));
 }
 
 /* One bound of a Slice on an axis of extent d: written from the end where it is negative; at
@@ -275,9 +272,9 @@ static void split(ot_sizing *x, const ot_node *n, uint32_t at, ot_term *out, int
 static ot_term slice_bound(ot_sizing *x, ot_term v, ot_term d)
 {
     if (v == OT_NONE || d == OT_NONE) return OT_NONE;
-    if (ot_term_most(all(x), v) < 0)
-        return ot_term_max(all(x), ot_term_add(all(x), d, v), number(x, 0));
-    return ot_term_least(all(x), v) >= 0 ? ot_term_min(all(x), v, d) : OT_NONE;
+    if (ot_term_most(x->t->terms, v) < 0)
+        return ot_term_max(x->t->terms, ot_term_add(x->t->terms, d, v), ot_sizing_number(x, 0));
+    return ot_term_least(x->t->terms, v) >= 0 ? ot_term_min(x->t->terms, v, d) : OT_NONE;
 }
 
 /* A list of Slice: attribute of old versions, else operand k. */
@@ -289,18 +286,18 @@ static bool slice_list(ot_sizing *x, const ot_node *n, const char *attr, uint32_
     *count = 0;
     if (v && have <= OT_RANK_MAX) {
         for (size_t j = 0; j < have; j++) /* "to the end" is more than any extent */
-            out[j] = number(x, v[j] > INT32_MAX    ? INT32_MAX
-                               : v[j] < -INT32_MAX ? -INT32_MAX
-                                                   : v[j]);
+            out[j] = ot_sizing_number(x, v[j] > INT32_MAX    ? INT32_MAX
+                                         : v[j] < -INT32_MAX ? -INT32_MAX
+                                                             : v[j]);
         *count = (uint32_t)have;
         return true;
     }
     int64_t list[OT_RANK_MAX];
     const int64_t n_list = n->version >= 10 ? ot_acc_ints(x->g, n, k, list, OT_RANK_MAX) : -1;
     for (int64_t j = 0; j < n_list; j++)
-        out[j] = number(x, list[j] > INT32_MAX    ? INT32_MAX
-                           : list[j] < -INT32_MAX ? -INT32_MAX
-                                                  : list[j]);
+        out[j] = ot_sizing_number(x, list[j] > INT32_MAX    ? INT32_MAX
+                                     : list[j] < -INT32_MAX ? -INT32_MAX
+                                                            : list[j]);
     *count = n_list > 0 ? (uint32_t)n_list : 0;
     if (n_list >= 0) return true;
     const terms t = n->version >= 10 ? ot_sizing_content(x, n, k, count) : NULL;
@@ -326,20 +323,22 @@ static void slice(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     as_first(x, n, out, rank);
     for (uint32_t k = 0; k < ns; k++) {
         int64_t a = k, by = 1;
-        if (axes && !ot_term_is_const(all(x), axis[k], &a)) a = rank;
+        if (axes && !ot_term_is_const(x->t->terms, axis[k], &a)) a = rank;
         const int32_t at = ot_acc_norm_axis(a, rank);
         if (at < 0) {
             for (int32_t j = 0; j < rank; j++) out[j] = OT_NONE;
             return;
         }
         out[at] = OT_NONE;
-        if (steps && !ot_term_is_const(all(x), step[k], &by)) continue;
+        if (steps && !ot_term_is_const(x->t->terms, step[k], &by)) continue;
         if (by < 1) continue;
-        const ot_term len = ot_term_max(
-            all(x),
-            ot_term_sub(all(x), slice_bound(x, end[k], in[at]), slice_bound(x, start[k], in[at])),
-            number(x, 0));
-        out[at] = ot_term_div(all(x), ot_term_add(all(x), len, number(x, by - 1)), number(x, by));
+        const ot_term len = ot_term_max(x->t->terms,
+                                        ot_term_sub(x->t->terms, slice_bound(x, end[k], in[at]),
+                                                    slice_bound(x, start[k], in[at])),
+                                        ot_sizing_number(x, 0));
+        out[at] = ot_term_div(x->t->terms,
+                              ot_term_add(x->t->terms, len, ot_sizing_number(x, by - 1)),
+                              ot_sizing_number(x, by));
     }
 }
 
@@ -352,11 +351,11 @@ static void crop(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     as_first(x, n, out, rank);
     for (size_t k = 0; k < 2; k++) {
         const int64_t size = ot_sizing_item(n, "scale", k, -1);
-        const ot_term less = number(x, -ot_sizing_item(n, "border", 1 - k, 0) -
-                                           ot_sizing_item(n, "border", 3 - k, 0));
-        out[2 + k] = size >= 0
-                         ? number(x, size)
-                         : ot_term_max(all(x), ot_term_add(all(x), in[2 + k], less), number(x, 0));
+        const ot_term less = ot_sizing_number(x, -ot_sizing_item(n, "border", 1 - k, 0) -
+                                                     ot_sizing_item(n, "border", 3 - k, 0));
+        out[2 + k] = size >= 0 ? ot_sizing_number(x, size)
+                               : ot_term_max(x->t->terms, ot_term_add(x->t->terms, in[2 + k], less),
+                                             ot_sizing_number(x, 0));
     }
 }
 
@@ -372,9 +371,9 @@ static void pad(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
         return;
     if (n->n_in > 3 && n->in[3] != OT_NONE) return;
     for (int32_t k = 0; k < rank; k++) {
-        const ot_term lo = attr ? number(x, attr[k]) : pads[k],
-                      hi = attr ? number(x, attr[k + rank]) : pads[k + rank];
-        out[k] = ot_term_add(all(x), ot_term_add(all(x), in[k], lo), hi);
+        const ot_term lo = attr ? ot_sizing_number(x, attr[k]) : pads[k],
+                      hi = attr ? ot_sizing_number(x, attr[k + rank]) : pads[k + rank];
+        out[k] = ot_term_add(x->t->terms, ot_term_add(x->t->terms, in[k], lo), hi);
     }
 }
 
@@ -415,7 +414,7 @@ static void resize(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     as_first(x, n, out, rank);
     for (int64_t e = 0; e < have; e++) {
         const int32_t a = axes ? ot_acc_norm_axis(axes[e], rank) : (int32_t)e;
-        if (a >= 0) out[a] = by_sizes ? sizes[e] : ot_term_scale(all(x), in[a], scales[e]);
+        if (a >= 0) out[a] = by_sizes ? sizes[e] : ot_term_scale(x->t->terms, in[a], scales[e]);
     }
 }
 
@@ -429,15 +428,15 @@ static void by_contents(ot_sizing *x, const ot_node *n, ot_term *out, int32_t ra
     if (!shape || (at && !in)) return;
     if (n->op == OT_OP_Expand) {
         if (ot_sizing_rank(x, n, 0) > rank || count > (uint32_t)rank) return;
-        for (int32_t k = 0; k < rank; k++) out[k] = number(x, 1);
+        for (int32_t k = 0; k < rank; k++) out[k] = ot_sizing_number(x, 1);
         broadcast(x, in, ot_sizing_rank(x, n, 0), out, rank);
         broadcast(x, shape, (int32_t)count, out, rank);
         return;
     }
     if (count != (uint32_t)rank || (at && ot_sizing_rank(x, n, 0) != rank)) return;
     for (int32_t k = 0; k < rank; k++) {
-        out[k] = at ? ot_term_mul(all(x), in[k], shape[k]) : shape[k];
-        if (out[k] != OT_NONE && ot_term_least(all(x), out[k]) < 0) out[k] = OT_NONE;
+        out[k] = at ? ot_term_mul(x->t->terms, in[k], shape[k]) : shape[k];
+        if (out[k] != OT_NONE && ot_term_least(x->t->terms, out[k]) < 0) out[k] = OT_NONE;
     }
 }
 
@@ -492,7 +491,7 @@ static bool start_value(ot_sizing *x, ot_id id, const ot_term *given)
     ot_term *d = OT_NEW_N(x->a, ot_term, (size_t)v->rank + 1u);
     if (!d) return false;
     for (int32_t k = 0; k < v->rank; k++)
-        d[k] = given ? given[k] : v->dims[k] >= 0 ? number(x, v->dims[k]) : OT_NONE;
+        d[k] = given ? given[k] : v->dims[k] >= 0 ? ot_sizing_number(x, v->dims[k]) : OT_NONE;
     x->t->dims[id] = d;
     return true;
 }
@@ -510,7 +509,7 @@ static bool fill_node(ot_sizing *x, const ot_node *n)
             if (x->t->dims[n->out[o]][k] == OT_NONE) x->t->dims[n->out[o]][k] = out[k];
     }
     ot_sizing_fill_content(x, n);
-    return !x->nomem && !ot_size_failed(all(x));
+    return !x->nomem && !ot_size_failed(x->t->terms);
 }
 
 /* requires ORDER, SHAPES. Fails: OT_E_NOMEM. */

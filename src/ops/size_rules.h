@@ -13,8 +13,6 @@ typedef struct ot_sizing {
     bool nomem;
 } ot_sizing;
 
-static inline ot_size_terms *ot_sizing_terms(const ot_sizing *x) { return x->t->terms; }
-
 static inline ot_term ot_sizing_number(const ot_sizing *x, int64_t v)
 {
     return ot_term_const(x->t->terms, v);
