@@ -97,8 +97,11 @@ def page(result):
         lines += exceptions([r for r in rows if r not in plain], runtimes, titles, results) if key == 'models' else \
             table(rows, runtimes, titles, results, head)
     if result.get('bugs'):
-        lines += ['', 'Bugs of runtimes that the forms must keep clear of, by reproducers of `tests/runtimes`, in these versions:', '']
-        lines += [f'* `{b["file"]}`: {b["what"]}{"" if b["now"].startswith("shown") else " (" + b["now"] + ")"}' for b in result['bugs']]
+        by = {}
+        for b in result['bugs']:
+            by.setdefault(b['what'].partition(':')[0], []).append('`' + b['file'] + '`' + ('' if b['now'].startswith('shown') else f' ({b["now"]})'))
+        lines += ['', 'Bugs of runtimes that the forms must keep clear of: `tests/runtimes` has reproducers, each of which says what goes wrong. '
+                  + ' '.join(f'{name}: {", ".join(files)}.' for name, files in by.items())]
     return lines
 
 

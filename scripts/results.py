@@ -23,11 +23,11 @@ import results_view
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DOCUMENT, README = f'{ROOT}/docs/results.md', f'{ROOT}/README.md'
+USUAL_MACHINE = r'2 (virtual )?cores of an x86-64 server, shared'  # the document's first lines name it
 MEASURED_BY = {  # section: words of the command, and whether it prints Markdown
     'real-models': (['scripts/real_models.py'], True),
     'engine': (['scripts/perf_table.py'], True),
     'out-of-memory': (['scripts/out_of_memory.py'], True),
-    'published-vgg-apart': (['scripts/published_cases.py', '--table', 'vgg-apart'], True),
     'published-mobilenet': (['scripts/published_cases.py', '--table', 'mobilenet'], True),
     'published-msf': (['scripts/published_cases.py', '--table', 'msf'], True),
     'exactness': (['scripts/exactness_table.py', '--markdown'], True),
@@ -91,7 +91,9 @@ def render(section):
         return '\n'.join(table_lines(*results_view.readme(lambda name: stored(name)['tables']))) + '\n'  # marks go in packages
     data = stored(section)
     tables = results_view.VIEWS.get(section, list)(data['tables'])
-    parts = [f'*{data["machine"]}; onnx-tile {data["version"].partition(", before:")[0]}; `{data["by"]}`.*']
+    machine = '; '.join(s for s in data['machine'].split('; ') if not re.fullmatch(USUAL_MACHINE, s))
+    version = re.sub(r'^0\.1\.0 \((.*)\)$', r'\1', data['version'].partition(', before:')[0])
+    parts = [f'*{machine + "; " if machine else ""}{version}; `{data["by"]}`.*']
     parts += ['\n'.join(table_lines(t)) for t in tables]
     return '\n\n'.join(parts)
 

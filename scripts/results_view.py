@@ -9,6 +9,13 @@ README_ROWS = (('networks', 'fsrcnn_x2_540p', 'FSRCNN x2, 960 x 540'), ('real', 
                ('networks', 'vit_4096_tokens', 'ViT, 4096 tokens, 2 layers'), ('real', 'taef2_decoder@1024', 'TAEF2 decoder, 1024 x 1024'),
                ('networks', 'mobilenet_v2_1024', 'MobileNetV2, 1024 x 1024'), ('networks', 'unet16_1024', 'U-Net, 1024 x 1024'))
 
+# Of process-memory: one model of each kind and size, those that gain least among them.
+PROCESS_ROWS = ('resnet50_640', 'swin_t_448', 'deeplabv3_resnet50_513', 'r3d_18_16x112', 'dinov2_small_518',
+                'maxvit_tiny_448', 'unet_resnet34_1024', 'segformer_b0_512', 'bert_base_512', 'whisper_encoder', 'dpt_384',
+                'sd_vae_decoder_64', 'swinir_light_128', 'nafnet_512', 'taef2_decoder@1024', 'style_candy', 'unet_sed', 'yunet_n',
+                'ppocrv3_en_det', 'waifu2x_upconv7', 'portrait_deeplab@513', 'meshnet3d@128')
+ENGINE_ROWS = ('vgg16_512', 'unet_1024', 'fsrcnn_x2_540p', 'dncnn20_w32_768', 'sr_x2_720p', 'mobilenet_v2_1024', 'resnet50_1024', 'vit_4096_tokens')
+
 
 def table(columns, rows, align='', title='', after=()):
     """align: one of l and r a column; by default all but the first are numbers."""
@@ -48,7 +55,7 @@ def real_models(tables):
 
 def engine(tables):
     time, memory = tables
-    rows = [r[:5] + [m[1], m[3], m[4]] for r, m in zip(time['rows'], memory['rows'])]
+    rows = [r[:5] + [m[1], m[3], m[4]] for r, m in zip(time['rows'], memory['rows']) if r[0] in ENGINE_ROWS]
     columns = ['network', 'ms: ONNX Runtime', 'OpenVINO', 'engine', 'tiled', 'MiB: ONNX Runtime', 'engine', 'tiled']
     return [table(columns, rows, after=time['after'])]
 
@@ -60,20 +67,21 @@ def out_of_memory(tables):
 
 def process_memory(tables):
     t = tables[0]
-    rows = [[r[0], f'{r[2]} -> {r[4]}', r[5]] for r in t['rows']]
+    rows = [[r[0], f'{r[2]} -> {r[4]}', r[5]] for r in t['rows'] if r[0] in PROCESS_ROWS]
+    assert len(rows) == len(PROCESS_ROWS), 'a row that is shown is not stored'
     return [table(['model', 'whole process, MiB', 'ratio'], rows, after=t['after'])]
 
 
 def openvino_memory(tables):
     rows = tables[0]['rows']
     told = 'Predictions are off, untiled: {}; tiled: {}.'.format(errors([r[1:3] for r in rows]), errors([r[3:5] for r in rows]))
-    tiled = [[r[0], f'{r[2]} -> {r[4]}', f'x{number(r[4]) / number(r[2]):.2f}'] for r in rows if r[4]]
-    return [table(['model', 'growth, MiB', 'ratio'], tiled, after=[told])]
+    tiled = sorted(([r[0], f'{r[2]} -> {r[4]}', f'x{number(r[4]) / number(r[2]):.2f}'] for r in rows if r[4]), key=lambda r: number(r[2]))
+    return [table(['model: most and least saved', 'growth, MiB', 'ratio'], tiled[:2] + tiled[-2:], after=[told])]
 
 
 def streaming(tables):
     rows = [[[*(c.replace(', MACs x1.000', '') for c in r[:4]), r[4].partition('time ')[2]] for r in t['rows']] for t in tables]
-    return [{**t, 'columns': t['columns'][:4] + ['time, to that of tiles'], 'rows': r} for t, r in zip(tables, rows)]
+    return [{**t, 'columns': t['columns'][:4] + ['time, to that of tiles'], 'rows': r[:4]} for t, r in zip(tables, rows)]
 
 
 def static_dynamic(tables):
@@ -91,33 +99,37 @@ def ranges(tables):
 
 
 def operator(tables):
-    rows = [[r[0], r[2], r[4]] for r in tables[0]['rows']]
-    return [table(['model', 'growth', 'time'], rows, after=[' '.join(tables[0]['after'])])]
+    by_time = sorted(tables[0]['rows'], key=lambda r: number(r[4]))
+    rows = [[r[0], r[2], r[4]] for r in by_time[:2] + by_time[-2:]]
+    return [table(['model: fastest and slowest', 'growth', 'time'], rows, after=[' '.join(tables[0]['after'])])]
 
 
 def tool_time(tables):
     """The times of now, without those of the version before."""
     now = [[c.split(' -> ')[-1] for c in r] for r in tables[0]['rows']]
-    return [kept({**tables[0], 'rows': now, 'after': []}, [0, 1, 3, 5], 8)]
+    return [kept({**tables[0], 'rows': now, 'after': []}, [0, 1, 3, 5], 4)]
 
 
 def packing(tables):
-    return [{**t, 'rows': [[c.replace('the same: ', '') for c in r] for r in t['rows']]} for t in tables]
-
-
-def vgg(tables):
-    """With as much fast memory as the paper has."""
-    rows = [[r[0], *r[2:3], *r[4:7]] for r in tables[0]['rows'] if r[1] == '362K']
-    return [table(['target', 'options', *tables[0]['columns'][4:7]], rows, 'lllll')]
+    t, = tables  # the sets whose lowest height is not proved at once, and all
+    rows = [[c.replace('the same: ', '') for c in r] for r in t['rows'] if r[0] == 'all' or r[1] and r[2] != r[3]]
+    return [{**t, 'rows': rows}]
 
 
 def networks(tables):
-    rows = [[r[0], f'{r[1]} -> {r[2]}', r[3], r[5]] for r in tables[0]['rows']]
+    rows = [[r[0], f'{r[1]} -> {r[2]}', r[3], r[5]] for r in tables[0]['rows'] if r[5]]
     return [table(['network', 'whole process, MiB', 'ratio', 'time'], rows, after=tables[0]['after'])]
 
 
+def device_memory(tables):
+    t = kept(tables[0], [0, 1, 2, 3])
+    by_ratio = sorted(t['rows'], key=lambda r: number(r[3]))
+    told = f'{len(by_ratio)} networks, geometric mean x{statistics.geometric_mean(number(r[3]) for r in by_ratio):.3f}; the most and the least saved:'
+    return [{**t, 'rows': by_ratio[:3] + by_ratio[-3:], 'after': [told]}]
+
+
 VIEWS = {
-    'device-memory': lambda tables: [kept(tables[0], [0, 1, 2, 3])],
+    'device-memory': device_memory,
     'latent-decoders': lambda tables: [kept(tables[0], [0, 1, 2, 3])],
     'networks': networks,
     'real-models': real_models,
@@ -128,11 +140,10 @@ VIEWS = {
     'streaming': streaming,
     'tool-time': tool_time,
     'packing': packing,
-    'operators': lambda tables: [kept(tables[0], [0, 1, 2, 3], 8)],
+    'operators': lambda tables: [kept(tables[0], [0, 1, 2, 3], 5)],
     'operator': operator,
     'static-dynamic': static_dynamic,
     'ranges': ranges,
-    'published-vgg-apart': vgg,
     'published-mobilenet': lambda tables: [kept(tables[0], [0, 2, 3, 4])],
 }
 

@@ -13,7 +13,7 @@
 #define PLAIN_SLOWER  1.3       /* than dg_work says: of kernels without shared memory */
 
 /* From the largest; chunk: dg_tiles.alone. Each has at least as many work-items as rows, or
- * columns. Fractions and times are of an H200 (docs/log/devices.md). */
+ * columns. Fractions and times are of an H200 (docs/devices.md). */
 #define MATRIX(of_rows, of_cols, of_tall, of_wide, of_slices, best, of_steps, of_stages, chunk) \
     {                                                                                           \
         .rows = (of_rows), .cols = (of_cols), .tall = (of_tall), .wide = (of_wide),             \
