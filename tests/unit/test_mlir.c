@@ -119,8 +119,8 @@ static const struct {
     {"func.func @k(%c: i64) {\n  %a = hivm.hir.pointer_cast(%c) : " UB "\n}",
      "k.mlir:2:30: the address '%c' is no constant from 0"},
     {"func.func @k(%w: memref<?xi8>, %c: index) {\n  %a = memref_ext.alloc_workspace() from %w "
-     "offset = [%c] : from memref<?xi8> to " GM "\n}",
-     "k.mlir:2:45: the workspace has its offset already"},
+     "offset = [%c] : from memref<?xi8> to " GM "\n  %b = memref_ext.alloc_workspace() : " GM "\n}",
+     "k.mlir:3:8: workspaces with and without an offset in one function"},
     {"func.func @k() {\n  %a, %b = memref.alloc() : " UB "\n}",
      "k.mlir:2:3: 2 names for 1 results"},
     {"func.func @k() {\n  cf.br ^bb1\n}", "k.mlir:3:1: the block '^bb1' is not defined"},

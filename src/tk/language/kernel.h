@@ -235,6 +235,10 @@ typedef struct ot_tk_stmt {
     /* WAIT: so many of the stream's last transfers may go on; of a barrier 0 */
     int64_t keep;
     bool parallel; /* FOR: iterations in any order, or at once */
+    /* COMPUTE: so many of out, the last ones, are scratch: no result, and never in place */
+    uint32_t n_scratch;
+    /* COMPUTE: [n_in] in[k] is the same part of its buffer as out[0] of its own; NULL: none is */
+    const bool *same_part;
 } ot_tk_stmt;
 
 /* Memory that is handed out in blocks: `pool P max=1M block=4K @shared`. */

@@ -57,11 +57,13 @@ typedef struct hivm_call {
     op_row vector; /* of operations v... */
     const char *op;
     ml_operands ins, outs, temps;
-    bool begins; /* an input is the constant true */
+    ml_type in_types[ML_LIST_MAX], out_types[ML_LIST_MAX];
+    uint64_t broadcast; /* bit set of the dimensions that an input may be repeated along */
+    bool begins;        /* an input is the constant true */
 } hivm_call;
 
-/* `(%a, %b : type, type)`; the bracket is next. */
-static ot_status operand_list(ml_parser *p, ml_operands *o)
+/* `(%a, %b : type, type)`; the bracket is next. types: NULL: not wanted. */
+static ot_status operand_list(ml_parser *p, ml_operands *o, ml_type *types)
 {
     ml_operands more;
     ml_type t;
@@ -80,6 +82,7 @@ static ot_status operand_list(ml_parser *p, ml_operands *o)
                               p->symbols[more.symbols[k]].name, is_memref ? "a" : "no");
         if (o->n == ML_LIST_MAX) return ml_fail(&p->lx, "more than %d operands", ML_LIST_MAX);
         o->symbols[o->n] = more.symbols[k];
+        if (types) types[o->n] = t;
         o->lines[o->n] = more.lines[k];
         o->cols[o->n++] = more.cols[k];
     }
@@ -109,6 +112,21 @@ static ot_status skip_setting(ml_parser *p)
     return ml_accept(lx, ':') ? ml_parse_type(lx, &t) : lx->r.status;
 }
 
+/* [0, 2]: dimensions */
+static ot_status read_broadcast(ml_parser *p, hivm_call *c)
+{
+    ml_lexer *lx = &p->lx;
+    OT_TRY(ml_expect(lx, '['));
+    while (!ml_is(lx, ']')) {
+        if (lx->tok != ML_INT || lx->value < 0 || lx->value > 63)
+            return ml_expected(lx, "a dimension");
+        c->broadcast |= UINT64_C(1) << lx->value;
+        ml_next(lx);
+        if (!ml_is(lx, ']')) OT_TRY(ml_expect(lx, ','));
+    }
+    return ml_expect(lx, ']');
+}
+
 /* `ins(...)`, `outs(...)`, `word = value`, `word(...)`, `word`. */
 static ot_status word_clause(ml_parser *p, hivm_call *c)
 {
@@ -117,9 +135,14 @@ static ot_status word_clause(ml_parser *p, hivm_call *c)
                         : ml_is_word(lx, "outs")        ? &c->outs
                         : ml_is_word(lx, "temp_buffer") ? &c->temps
                                                         : NULL;
+    const bool broadcast = ml_is_word(lx, "broadcast");
     ml_next(lx);
-    if (list) return operand_list(p, list);
-    if (ml_accept(lx, '=')) return skip_setting(p);
+    if (list)
+        return operand_list(p, list,
+                            list == &c->ins    ? c->in_types
+                            : list == &c->outs ? c->out_types
+                                               : NULL);
+    if (ml_accept(lx, '=')) return broadcast ? read_broadcast(p, c) : skip_setting(p);
     if (ml_is(lx, '(') || ml_is(lx, '[')) return ml_skip_brackets(lx);
     return lx->r.status;
 }
@@ -166,6 +189,36 @@ static const op_row *find_row(hivm_call *c)
     return &c->vector;
 }
 
+/* Of one dimension, one behind the other, to a narrower type. */
+static bool is_narrow(const hivm_call *c)
+{
+    const ml_type *in = &c->in_types[0], *out = &c->out_types[0];
+    if (c->ins.n != 1 || c->outs.n != 1 || !in->dtype || !out->dtype) return false;
+    return in->kind == ML_MEMREF_TYPE && in->is_static && out->is_static && in->rank == 1 &&
+           out->rank == 1 && in->layout == 0 && out->layout == 0 &&
+           ot_tk_dtype_bits(out->dtype) < ot_tk_dtype_bits(in->dtype);
+}
+
+/* Is input k the part of its buffer that the output is of its own? Where nothing is repeated along
+ * a dimension whose size only the run knows. */
+static bool is_same_part(const ml_parser *p, const hivm_call *c, uint32_t k)
+{
+    if (c->outs.n != 1) return false;
+    const ml_symbol *in = &p->symbols[c->ins.symbols[k]], *out = &p->symbols[c->outs.symbols[0]];
+    const ml_type *t = &c->in_types[k];
+    if (!in->window || !out->window || strcmp(in->window, out->window) != 0) return false;
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (t->dims[d] < 0 && c->broadcast >> d & 1) return false;
+    return true;
+}
+
+/* May element k of the input and of the output lie at one place? */
+static bool is_laid_alike(const hivm_call *c, uint32_t k)
+{
+    return c->outs.n == 1 && c->in_types[k].layout == c->out_types[0].layout &&
+           c->in_types[k].layout != 1;
+}
+
 /* The name by which the planner knows what may be overwritten; one that it does not know where
  * operands are missing in front. */
 static const char *rule_name(const ml_parser *p, const hivm_call *c)
@@ -178,6 +231,7 @@ static const char *rule_name(const ml_parser *p, const hivm_call *c)
         if (planned && gone) return "operation";
         gone = gone || !planned;
     }
+    if (strcmp(c->op, "vcast") == 0 && is_narrow(c)) return "narrow";
     for (size_t k = 0; k < sizeof RULES / sizeof *RULES; k++)
         if (strcmp(RULES[k].name, c->op) == 0) return RULES[k].rule;
     return c->row == &c->vector ? c->op + 1 : c->op;
@@ -185,14 +239,19 @@ static const char *rule_name(const ml_parser *p, const hivm_call *c)
 
 #define IDS_MAX (4 * ML_LIST_MAX) /* buffers that an operation reads, or writes */
 
+#define NO_OPERAND 9 /* one that no rule of in-place knows */
+
 typedef struct id_list {
     uint32_t at[IDS_MAX], n;
     uint32_t operand[IDS_MAX]; /* which of the operation's each may be */
-    uint32_t n_operands;       /* of these, all told */
+    bool same_part[IDS_MAX];
+    uint32_t n_operands; /* of these, all told */
 } id_list;
 
-/* Ids of what is planned among the operands are added to the list; once: each once. */
-static ot_status gather(ml_parser *p, const ml_operands *o, bool writes, bool once, id_list *l)
+/* Ids of what is planned among the operands are added to the list; once: each once. c: of the
+ * operation whose inputs they are; NULL: they are not. */
+static ot_status gather(ml_parser *p, const ml_operands *o, bool writes, bool once, id_list *l,
+                        const hivm_call *c)
 {
     for (uint32_t k = 0; k < o->n; k++) {
         uint32_t ids[ML_LIST_MAX], n;
@@ -202,7 +261,9 @@ static ot_status gather(ml_parser *p, const ml_operands *o, bool writes, bool on
             while (j < l->n && l->at[j] != ids[i]) j++;
             if (j < l->n) continue;
             if (l->n == IDS_MAX) return ml_fail(&p->lx, "more than %d buffers", IDS_MAX);
-            l->operand[l->n] = l->n_operands;
+            l->same_part[l->n] = c && n == 1 && is_same_part(p, c, k);
+            l->operand[l->n] = c && !l->same_part[l->n] && !is_laid_alike(c, k) ? NO_OPERAND
+                                                                                : l->n_operands;
             l->at[l->n++] = ids[i];
         }
         l->n_operands += n > 0;
@@ -221,13 +282,15 @@ static ot_pipe pipe_of(const ml_parser *p, const hivm_call *c)
 static ot_status add_call(ml_parser *p, const hivm_call *c, ot_tk_stmt at)
 {
     id_list in = {.n = 0}, out = {.n = 0};
-    OT_TRY(gather(p, &c->ins, false, false, &in)); /* also twice: the rules count them */
-    OT_TRY(gather(p, &c->outs, true, true, &out));
+    OT_TRY(gather(p, &c->ins, false, false, &in, c)); /* also twice: the rules count them */
+    OT_TRY(gather(p, &c->outs, true, true, &out, NULL));
+    const uint32_t n_results = out.n;
     bool several = false; /* what is not written stays as it was */
     for (uint32_t k = 0; k < c->outs.n; k++)
         several = several || p->symbols[c->outs.symbols[k]].n_also > 0;
-    if ((c->row->adds && !c->begins) || several) OT_TRY(gather(p, &c->outs, false, true, &in));
-    OT_TRY(gather(p, &c->temps, true, true, &out));
+    if ((c->row->adds && !c->begins) || several)
+        OT_TRY(gather(p, &c->outs, false, true, &in, NULL));
+    OT_TRY(gather(p, &c->temps, true, true, &out, NULL));
     if (out.n == 0) {
         for (uint32_t k = 0; k < in.n; k++) OT_TRY(ml_add_read(p, in.at[k], &at));
         return OT_OK;
@@ -237,6 +300,8 @@ static ot_status add_call(ml_parser *p, const hivm_call *c, ot_tk_stmt at)
     at.name = rule_name(p, c);
     at.in = in.at;
     at.operand = in.operand;
+    at.same_part = in.same_part;
+    at.n_scratch = n_results > 0 ? out.n - n_results : 0;
     at.n_in = in.n;
     at.out = out.at;
     at.n_out = out.n;

@@ -81,6 +81,9 @@ typedef struct ml_type {
      * first to the last */
     uint32_t rank;
     int64_t dims[OT_TK_RANK_MAX];
+    /* which element lies where: 0: one behind the other; 1: not known; else equal where the
+     * strides are */
+    uint64_t layout;
 } ml_type;
 
 ot_status ml_parse_type(ml_lexer *lx, ml_type *t) OT_MUST_USE;
@@ -98,7 +101,10 @@ typedef struct ml_symbol {
     uint32_t n_also;
     uint32_t block; /* of the function, where its value was made */
     bool is_memref;
-    bool is_part;    /* a view of a part, or one that may lie anywhere in its base */
+    bool is_part; /* a view of a part, or one that may lie anywhere in its base */
+    /* of a view of a part: where in its base, and its type; two with one text are the same part
+     * of theirs; NULL: not known */
+    const char *window;
     bool has_number; /* arith.constant */
     int64_t number;
     bool is_true; /* arith.constant true */
@@ -208,7 +214,8 @@ typedef struct ml_parser {
      * far */
     uint32_t sink;
     bool has_function;
-    ml_results results; /* of the statement under way */
+    bool has_workspace, has_placed; /* workspaces without an offset, with one */
+    ml_results results;             /* of the statement under way */
 } ml_parser;
 
 /* ---- mlir_symbol.c ---- */

@@ -61,6 +61,28 @@ static ot_status add_buffer(ml_parser *p, ot_tk_stmt at, const ml_type *t, ml_ca
     return p->results.n > 0 ? ml_define_result(p, 0, s) : OT_OK;
 }
 
+/* [0, %c4, 8]: numbers, INT64_MIN where one is not known. */
+static ot_status number_list(ml_parser *p, int64_t *list, uint32_t *n)
+{
+    *n = 0;
+    OT_TRY(ml_expect(&p->lx, '['));
+    while (!ml_is(&p->lx, ']')) {
+        uint32_t symbol;
+        if (*n == OT_TK_RANK_MAX) return ml_fail(&p->lx, "more than %d numbers", OT_TK_RANK_MAX);
+        list[*n] = INT64_MIN;
+        if (p->lx.tok == ML_INT) {
+            list[*n] = p->lx.value;
+            ml_next(&p->lx);
+        } else {
+            OT_TRY(ml_use(p, &symbol));
+            if (p->symbols[symbol].has_number) list[*n] = p->symbols[symbol].number;
+        }
+        ++*n;
+        if (!ml_is(&p->lx, ']')) OT_TRY(ml_expect(&p->lx, ','));
+    }
+    return ml_expect(&p->lx, ']');
+}
+
 static ot_status parse_alloc(ml_parser *p, size_t start, ot_tk_stmt at)
 {
     ml_type t;
@@ -84,16 +106,24 @@ static ot_status parse_alloc(ml_parser *p, size_t start, ot_tk_stmt at)
 static ot_status parse_workspace(ml_parser *p, size_t start, ot_tk_stmt at)
 {
     ml_type t;
-    uint32_t arg;
+    uint32_t arg, n = 0;
+    int64_t offsets[OT_TK_RANK_MAX];
     bool from = false;
     OT_TRY(ml_expect(&p->lx, '('));
     OT_TRY(ml_expect(&p->lx, ')'));
     if (ml_accept_word(&p->lx, "from")) {
         from = true;
         OT_TRY(ml_use(p, &arg));
-        if (ml_is_word(&p->lx, "offset"))
-            return ml_fail(&p->lx, "the workspace has its offset already");
+        if (ml_accept_word(&p->lx, "offset")) { /* it is planned already */
+            OT_TRY(ml_expect(&p->lx, '='));
+            OT_TRY(number_list(p, offsets, &n));
+            if (n < 1) return ml_fail(&p->lx, "a workspace has 1 to %d offsets", OT_TK_RANK_MAX);
+        }
     }
+    if (*(n > 0 ? &p->has_workspace : &p->has_placed) && ot_mem_plans(p->mode, OT_SCOPE_GM))
+        return ml_fail_at(&p->lx, at.line, at.col,
+                          "workspaces with and without an offset in one function");
+    *(n > 0 ? &p->has_placed : &p->has_workspace) = true;
     OT_TRY(ml_expect(&p->lx, ':'));
     if (from) {
         OT_TRY(ml_expect_word(&p->lx, "from"));
@@ -103,6 +133,10 @@ static ot_status parse_workspace(ml_parser *p, size_t start, ot_tk_stmt at)
     OT_TRY(ml_parse_type(&p->lx, &t));
     OT_TRY(ml_check_static(&p->lx, &t));
     if (t.scope != OT_SCOPE_GM) return ml_fail_at(&p->lx, t.line, t.col, "a workspace is in gm");
+    if (n > 0) {
+        OT_TRY(ml_expect_results(p, 1));
+        return ml_define_result(p, 0, (ml_symbol){.value = OT_NONE, .is_memref = true});
+    }
     return add_buffer(p, at, &t, (ml_cast){.at = start}, NULL, 0);
 }
 
@@ -133,8 +167,8 @@ static ot_status parse_cast(ml_parser *p, size_t start, ot_tk_stmt at)
 
 /* ---- other names ---- */
 
-/* The type is next. */
-static ot_status make_view(ml_parser *p, uint32_t base, bool part)
+/* The type is next. place: of a part, in words: where it begins; NULL: not known. */
+static ot_status make_view(ml_parser *p, uint32_t base, bool part, const char *place)
 {
     ml_type t;
     uint32_t ids[ML_LIST_MAX], n;
@@ -145,6 +179,9 @@ static ot_status make_view(ml_parser *p, uint32_t base, bool part)
         return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is no memref", p->symbols[base].name);
     ml_symbol s = {
         .value = OT_NONE, .is_memref = true, .is_part = part || p->symbols[base].is_part};
+    if (place && part && !p->symbols[base].is_part &&
+        !(s.window = ot_format(p->a, "%s %.*s", place, (int)(t.end - t.at), p->m->text + t.at)))
+        return ml_nomem(p);
     OT_TRY(ml_values(p, base, false, ids, &n));
     for (uint32_t k = 0; k < n; k++) {
         ml_symbol one = {.is_memref = true};
@@ -152,6 +189,56 @@ static ot_status make_view(ml_parser *p, uint32_t base, bool part)
         OT_TRY(ml_merge(p, &s, &one));
     }
     return ml_define_result(p, 0, s);
+}
+
+static bool all_are(const int64_t *list, uint32_t n, int64_t value)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (list[k] != value) return false;
+    return true;
+}
+
+/* memref.subview %x[offsets] [sizes] [strides] : type to type: one that takes all of x is another
+ * name of it. */
+static ot_status parse_subview(ml_parser *p)
+{
+    ml_type t;
+    uint32_t base, n[3];
+    int64_t list[3][OT_TK_RANK_MAX];
+    OT_TRY(ml_use(p, &base));
+    for (int k = 0; k < 3; k++) OT_TRY(number_list(p, list[k], &n[k]));
+    if (ml_is(&p->lx, '{')) OT_TRY(ml_skip_brackets(&p->lx));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_expect_word(&p->lx, "to"));
+    bool all = t.is_static && t.layout == 0 && n[1] == t.rank && all_are(list[0], n[0], 0) &&
+               all_are(list[2], n[2], 1);
+    for (uint32_t k = 0; all && k < t.rank; k++) all = list[1][k] == t.dims[k];
+    bool known = true;
+    char place[32 * OT_TK_RANK_MAX] = "subview";
+    for (uint32_t k = 0, at = 7; k < n[0]; k++) {
+        known = known && list[0][k] != INT64_MIN;
+        at += (uint32_t)snprintf(place + at, sizeof place - at, " %lld", (long long)list[0][k]);
+    }
+    known = known && t.layout == 0;
+    return make_view(p, base, !all, known ? place : NULL);
+}
+
+/* memref.view %x[%offset][%sizes] : type to type */
+static ot_status parse_byte_view(ml_parser *p)
+{
+    ml_type t;
+    uint32_t base, n;
+    int64_t offset[OT_TK_RANK_MAX], sizes[OT_TK_RANK_MAX];
+    char place[32];
+    OT_TRY(ml_use(p, &base));
+    OT_TRY(number_list(p, offset, &n));
+    OT_TRY(number_list(p, sizes, &n));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_expect_word(&p->lx, "to"));
+    snprintf(place, sizeof place, "bytes %lld", (long long)offset[0]);
+    return make_view(p, base, true, offset[0] == INT64_MIN ? NULL : place);
 }
 
 /* memref.NAME %x ... : memref<...> to memref<...> */
@@ -166,7 +253,7 @@ static ot_status parse_view(ml_parser *p, bool part)
         if (!ml_is(&p->lx, '(')) return ml_expected(&p->lx, "'('");
         OT_TRY(ml_skip_brackets(&p->lx));
         OT_TRY(ml_expect(&p->lx, 'r'));
-        return make_view(p, base, false);
+        return make_view(p, base, false, NULL);
     }
     for (; !ml_is_word(&p->lx, "memref"); ml_next(&p->lx)) {
         if (p->lx.r.status != OT_OK) return p->lx.r.status;
@@ -175,18 +262,33 @@ static ot_status parse_view(ml_parser *p, bool part)
     }
     OT_TRY(ml_parse_type(&p->lx, &t));
     if (!ml_accept_word(&p->lx, "into")) OT_TRY(ml_expect_word(&p->lx, "to"));
-    return make_view(p, base, part);
+    return make_view(p, base, part, NULL);
 }
 
-/* All that a symbol may be keeps its place throughout the loop that it is allocated in: other
- * iterations' stages use it at the same time. */
-static void hold_all(ml_parser *p, const ml_symbol *s)
+/* All that a symbol may be keeps its place: throughout the loop that it is allocated in, since
+ * other iterations' stages use it at the same time, or throughout the kernel. */
+static void hold_all(ml_parser *p, const ml_symbol *s, ot_tk_keep keep)
 {
     for (uint32_t k = 0; s->value != OT_NONE && k <= s->n_also; k++) {
         uint32_t v = k == 0 ? s->value : s->also[k - 1];
         while (ot_kb_at(p->b, v)->base != OT_NONE) v = ot_kb_at(p->b, v)->base;
-        ot_kb_at(p->b, v)->keep = OT_TK_KEEP_LOOP;
+        ot_tk_value *x = ot_kb_at(p->b, v);
+        if (keep > x->keep) x->keep = keep;
     }
+}
+
+/* From here on another core may have written it. */
+static ot_status add_foreign_write(ml_parser *p, uint32_t symbol, ot_tk_stmt at)
+{
+    uint32_t ids[ML_LIST_MAX], n;
+    OT_TRY(ml_values(p, symbol, true, ids, &n));
+    if (n == 0) return OT_OK;
+    at.op = OT_TK_COMPUTE;
+    at.pipe = OT_PIPE_DMA_IN;
+    at.name = "call";
+    at.out = ids;
+    at.n_out = n;
+    return ml_add_stmt(p, at, NULL);
 }
 
 /* annotation.mark %x {hivm.multi_buffer = 2 : i32, hivm.preload_local_buffer = 1 : i32} [keys ...]
@@ -195,7 +297,8 @@ static ot_status parse_mark(ml_parser *p, const ot_tk_stmt *at)
 {
     uint32_t symbol, depth = 0, line = 0, col = 0;
     int64_t slots = 0;
-    bool holds = false;
+    bool coupled = false;
+    ot_tk_keep keep = OT_TK_KEEP_LIVE;
     ml_type t;
     OT_TRY(ml_use(p, &symbol));
     if (ml_accept(&p->lx, ':')) { /* that it is there up to here */
@@ -207,7 +310,11 @@ static ot_status parse_mark(ml_parser *p, const ot_tk_stmt *at)
         if (p->lx.tok == ML_END || p->lx.r.status != OT_OK) return ml_expected(&p->lx, "'}'");
         if (ml_is(&p->lx, '{')) depth++;
         if (ml_is(&p->lx, '}') && --depth == 0) continue;
-        holds = holds || (depth == 1 && ml_is_word(&p->lx, "hivm.preload_local_buffer"));
+        if (depth == 1 && keep == OT_TK_KEEP_LIVE &&
+            ml_is_word(&p->lx, "hivm.preload_local_buffer"))
+            keep = OT_TK_KEEP_LOOP;
+        coupled = coupled || (depth == 1 && ml_is_word(&p->lx, "hivm.tightly_coupled_buffer"));
+        if (coupled || (depth == 1 && ml_is_word(&p->lx, "mem_unique"))) keep = OT_TK_KEEP_ALL;
         if (depth != 1 || !ml_is_word(&p->lx, "hivm.multi_buffer")) continue;
         ml_next(&p->lx);
         OT_TRY(ml_expect(&p->lx, '='));
@@ -228,7 +335,8 @@ static ot_status parse_mark(ml_parser *p, const ot_tk_stmt *at)
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
     uint32_t v = p->symbols[symbol].value;
-    if (holds) hold_all(p, &p->symbols[symbol]);
+    if (keep) hold_all(p, &p->symbols[symbol], keep);
+    if (coupled) OT_TRY(add_foreign_write(p, symbol, *at));
     if (line == 0 || v == OT_NONE) return OT_OK;
     while (ot_kb_at(p->b, v)->base != OT_NONE) v = ot_kb_at(p->b, v)->base;
     if (slots < 1 || slots > OT_TK_MULTI_MAX)
@@ -325,8 +433,8 @@ static ot_status parse_dim(ml_parser *p)
 /* memref.copy %from, %to : type to type */
 static ot_status parse_copy(ml_parser *p, ot_tk_stmt at)
 {
-    ml_type t;
-    uint32_t symbols[2], ids[2][ML_LIST_MAX], n[2];
+    ml_type from, to;
+    uint32_t symbols[2], ids[2][ML_LIST_MAX], n[2], operand[2 * ML_LIST_MAX] = {0};
     ot_scope scopes[2];
     for (int k = 0; k < 2; k++) {
         if (k > 0) OT_TRY(ml_expect(&p->lx, ','));
@@ -335,14 +443,15 @@ static ot_status parse_copy(ml_parser *p, ot_tk_stmt at)
         scopes[k] = n[k] == 0 ? OT_SCOPE_GM : ot_kb_at(p->b, ids[k][0])->scope;
     }
     OT_TRY(ml_expect(&p->lx, ':'));
-    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_parse_type(&p->lx, &from));
     OT_TRY(ml_expect_word(&p->lx, "to"));
-    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_parse_type(&p->lx, &to));
     OT_TRY(ml_expect_results(p, 0));
     if (n[1] == 0) return ml_add_reads(p, symbols[0], &at);
     at.op = OT_TK_COMPUTE;
     at.pipe = ot_tk_copy_pipe(scopes[0], scopes[1]);
-    at.name = "copy";
+    at.name = from.layout == to.layout && from.layout != 1 ? "copy" : "operation";
+    at.operand = operand; /* each may be the first */
     uint32_t in[2 * ML_LIST_MAX];
     memcpy(in, ids[0], n[0] * sizeof *in);
     memcpy(in + n[0], ids[1], n[1] * sizeof *in);
@@ -362,8 +471,6 @@ ot_status ml_memref_stmt(ml_parser *p, const char *op, size_t start, ot_tk_stmt 
                  {"memref.collapse_shape", false},
                  {"memref.expand_shape", false},
                  {"memref.memory_space_cast", false},
-                 {"memref.subview", true},
-                 {"memref.view", true},
                  {"memref.reinterpret_cast", true},
                  {"memref.reshape", false}};
     *known = true;
@@ -372,6 +479,8 @@ ot_status ml_memref_stmt(ml_parser *p, const char *op, size_t start, ot_tk_stmt 
     if (strcmp(op, "hivm.hir.pointer_cast") == 0) return parse_cast(p, start, at);
     if (strcmp(op, "annotation.mark") == 0) return parse_mark(p, &at);
     if (strcmp(op, "memref.get_global") == 0) return parse_global(p);
+    if (strcmp(op, "memref.subview") == 0) return parse_subview(p);
+    if (strcmp(op, "memref.view") == 0) return parse_byte_view(p);
     if (strcmp(op, "memref.dim") == 0) return parse_dim(p);
     if (strcmp(op, "memref.copy") == 0) return parse_copy(p, at);
     if (strcmp(op, "memref.load") == 0) return parse_load(p, &at);

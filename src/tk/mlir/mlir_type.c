@@ -104,6 +104,7 @@ static ot_status stretch(ml_lexer *lx, ml_type *t, const int64_t *s, uint32_t n,
     if (n != t->rank)
         return ml_fail_at(lx, t->line, t->col, "%u strides for %u dimensions", n, t->rank);
     if (!known) t->is_static = false;
+    if (!t->is_static) t->layout = 1;
     if (!t->is_static) return OT_OK;
     for (uint32_t d = t->rank; d-- > 0;) {
         int64_t reach;
@@ -113,6 +114,8 @@ static ot_status stretch(ml_lexer *lx, ml_type *t, const int64_t *s, uint32_t n,
             return ml_fail_at(lx, t->line, t->col, "the size of the memref does not fit 64 bits");
     }
     if (!gaps) return OT_OK;
+    t->layout =
+        ot_hash_bytes(ot_hash_bytes(2, t->dims, t->rank * sizeof *t->dims), s, n * sizeof *s) | 2;
     t->rank = 1;
     t->dims[0] = ot_max(span, dense);
     return OT_OK;

@@ -37,7 +37,13 @@ static const rule operators[] = {
 /* Other operations of kernels that take several instructions, or make another type of the same
  * width. */
 static const rule others[] = {
-    {"silu", FIRST}, {"notequal", BOTH}, {"fma", THREE}, {"madd", THREE}, {"select", BRANCHES}};
+    {"silu", FIRST},
+    {"notequal", BOTH},
+    {"fma", THREE},
+    {"madd", THREE},
+    {"select", BRANCHES},
+    /* elements in ascending order, each read before a narrower one is written at or below it */
+    {"narrow", FIRST}};
 
 /* One instruction, or none: these inputs also when restricted. */
 static const rule instructions[] = {
@@ -71,6 +77,7 @@ static const rule instructions[] = {
     {"mma", THIRD},
     {"mmad", THIRD},
     /* nothing is computed: the same bytes under another name */
+    {"copy", FIRST},
     {"dropout", FIRST},
     {"finalize", FIRST},
     {"flatten", FIRST},
@@ -104,30 +111,47 @@ bool ot_in_place_rule(const char *op, uint32_t in, bool restricted)
            (has(operators, COUNT(operators), op, in) || has(others, COUNT(others), op, in));
 }
 
-/* One element of `a` for one of `b`, of one width: then nothing is broadcast, and exact overlap
- * means element on element. */
-static bool same_elements(const ot_tk_value *a, const ot_tk_value *b)
+/* One element of `a` for one of `b`, of one width (narrow: or a smaller one): then nothing is
+ * broadcast, and exact overlap means element on element. */
+static bool same_elements(const ot_tk_value *a, const ot_tk_value *b, bool narrow)
 {
     int64_t n_a, n_b;
-    return ot_tk_dtype_bits(a->dtype) == ot_tk_dtype_bits(b->dtype) &&
-           ot_product(a->dims, a->rank, &n_a) && ot_product(b->dims, b->rank, &n_b) && n_a == n_b;
+    const uint32_t wide = ot_tk_dtype_bits(b->dtype), own = ot_tk_dtype_bits(a->dtype);
+    return (own == wide || (narrow && own < wide)) && ot_product(a->dims, a->rank, &n_a) &&
+           ot_product(b->dims, b->rank, &n_b) && n_a == n_b;
+}
+
+bool lt_is_narrow(const ot_tk_stmt *s)
+{
+    return s->op == OT_TK_COMPUTE && is_name("narrow", s->name);
+}
+
+/* An operation with scratch may take several steps, which a single instruction does not. */
+static bool allows(const ot_tk_stmt *s, uint32_t operand, bool restricted)
+{
+    if (s->n_scratch > 1) return false;
+    return s->n_scratch == 1
+               ? operand <= 2 && has(instructions, COUNT(instructions), s->name, operand)
+               : ot_in_place_rule(s->name, operand, restricted);
 }
 
 bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, uint32_t to,
                  uint32_t from)
 {
     const ot_tk_stmt *s = &f->k->stmts[stmt];
-    if (o->no_in_place || s->op != OT_TK_COMPUTE || s->n_out != 1) return false;
-    if (f->var_of[s->out[0]] != to || !f->whole[s->out[0]]) return false;
+    if (o->no_in_place || s->op != OT_TK_COMPUTE || s->n_out != 1 + s->n_scratch) return false;
+    const bool whole = f->whole[s->out[0]];
+    if (f->var_of[s->out[0]] != to || (!whole && !s->same_part)) return false;
     const ot_tk_value *out = &f->k->values[s->out[0]];
     bool reads = false;
     for (uint32_t j = 0; j < s->n_in; j++) {
         if (f->var_of[s->in[j]] != from) continue;
         reads = true;
-        const uint32_t operand = s->operand ? s->operand[j] : j;
-        if (!f->whole[s->in[j]] || !ot_in_place_rule(s->name, operand, o->restrict_in_place))
+        const ot_tk_value *in = &f->k->values[s->in[j]];
+        const bool part = s->same_part && s->same_part[j];
+        if (!allows(s, s->operand ? s->operand[j] : j, o->restrict_in_place)) return false;
+        if (!part && !(whole && f->whole[s->in[j]] && same_elements(out, in, lt_is_narrow(s))))
             return false;
-        if (!same_elements(out, &f->k->values[s->in[j]])) return false;
     }
     return reads;
 }

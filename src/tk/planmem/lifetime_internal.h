@@ -167,6 +167,8 @@ uint32_t lt_common_loop(const ot_kernel *k, uint32_t a, uint32_t b);
 
 /* ---- inplace.c ---- */
 
+/* Are its outputs narrower than its first input, element by element in ascending order? */
+bool lt_is_narrow(const ot_tk_stmt *s);
 /* May statement `stmt`, which writes variable `to` and reads `from`, have both in one storage? */
 bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, uint32_t to,
                  uint32_t from);

@@ -195,11 +195,8 @@ static bool collide(const lt_classes *c, const lt_class *a, const lt_class *b)
 static bool multi_agrees(const lt_classes *c, const lt_class *a, const lt_class *b)
 {
     bool differ = a->multi && b->multi && a->multi != b->multi;
-    /* Where slots are held for the whole loop anyway, what works in place in them takes their
-     * number. */
-    if (differ &&
-        (!c->options->hold_multi || ot_min(a->multi, b->multi) > 1 || a->fixed || b->fixed))
-        return false;
+    /* A single buffer that works in place in slots takes their number. */
+    if (differ && (ot_min(a->multi, b->multi) > 1 || a->fixed || b->fixed)) return false;
     if (a->multi <= 1 && b->multi <= 1) return true;
     if (!a->n_access || !b->n_access) return true;
     return a->loop == b->loop && !alive_around(c, a, a->loop) && !alive_around(c, b, b->loop);
@@ -355,7 +352,9 @@ static bool merge_in_place(lt_classes *c)
     const lt_flow *f = c->flow;
     for (uint32_t i = 0; i < f->k->n_stmts; i++) {
         const ot_tk_stmt *s = &f->k->stmts[i];
-        if (s->op != OT_TK_COMPUTE || s->n_out != 1 || f->var_of[s->out[0]] == OT_NONE) continue;
+        if (s->op != OT_TK_COMPUTE || s->n_out != 1 + s->n_scratch ||
+            f->var_of[s->out[0]] == OT_NONE)
+            continue;
         uint32_t to = f->var_of[s->out[0]];
         bool merged = false;
         for (uint32_t j = 0; j < s->n_in && !merged; j++) {
@@ -363,7 +362,7 @@ static bool merge_in_place(lt_classes *c)
             if (from == OT_NONE || !lt_in_place(f, c->options, i, to, from)) continue;
             if (c->of[from] == c->of[to]) break; /* in place already */
             if (c->classes[c->of[from]].keep || c->classes[c->of[to]].keep) continue;
-            if (!try_merge(c, to, from, false, &merged)) return false;
+            if (!try_merge(c, to, from, lt_is_narrow(s), &merged)) return false;
         }
         c->n_in_place += merged;
     }
