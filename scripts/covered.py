@@ -60,6 +60,9 @@ def rows():
     own, free = e2e + 'own_subgraphs.py', e2e + 'free_sizes.sh'
     yield ('weights shared with If, Loop, Scan', 'own_subgraphs', f'{size(own, "INNER")}', '1', 'goal memory; by force')
     yield ('stated shapes that do not follow', 'own_subgraphs', f'{size(own, "STATED")}', '1', f'{size(own, "STATED_WITH")}')
+    nested = e2e + 'nested_bodies.py'
+    yield ('bodies inside of bodies', 'nested_bodies', f'{sum(size(nested, "KINDS") ** n for n in (1, 2, 3))} orders of If, Loop, Scan and calls', '1',
+           'shapes, a gate, the engine; untrue statements in bodies')
     yield ('one size for all commands', 'free_sizes', f'{len(re.findall("^[a-z0-9]+ [a-z]+=", text_of(free), re.M))} models with free sizes', '3',
            'tiling, explain, gate, verify, run, bench; tiled and for the engine')
     yield ('gates and budgets that pass empty', 'unknown_sizes', f'{size(sizes, "ROWS")} models, sizes known and not', '-',

@@ -52,17 +52,13 @@ static void drop_axis(handed *h, int64_t axis)
 }
 
 /* Input k of the body is this. A scalar and an array of one element stand for each other where the
- * body says so; of a tensor of unknown rank the body's rank is kept, which nobody relies on. */
+ * body says so. */
 static ot_status set_input(ot_graph *body, uint32_t k, handed h)
 {
     ot_value *v = &body->values[body->inputs[k]];
     if (!v->is_tensor || v->init) return OT_OK;
     if (h.rank == 0 && v->rank == 1) h = (handed){.dtype = h.dtype, .rank = 1, .dims = {1}};
     if (h.rank == 1 && h.dims[0] == 1 && v->rank == 0) h.rank = 0;
-    if (h.rank < 0 && v->rank >= 0) {
-        h.rank = v->rank;
-        for (int32_t a = 0; a < v->rank; a++) h.dims[a] = OT_DIM_UNKNOWN;
-    }
     v->dtype = h.dtype;
     return ot_value_set_shape(body, body->inputs[k], h.rank, h.dims);
 }

@@ -189,14 +189,14 @@ static bool fully_known(int32_t rank, const int64_t *d)
 
 /* Whether extents that are stated of what n makes count where inference knows none. Those of the
  * file may be of the one size that it was made with: they do behind an operator without a rule,
- * all of whose operands are known to the last extent. Those of bodies, and of graphs that have had
- * shapes before, are our own. */
+ * all of whose operands are known to the last extent. Those of the rewriter's bodies, and of graphs
+ * that have had shapes before, are our own. */
 static bool believes_stated(const ot_infer *c)
 {
     const ot_node *n = c->n;
-    if (c->g->parent != NULL || c->g->model->shaped || strcmp(n->domain, OT_TILE_DOMAIN) == 0)
-        return true;
-    if (n->op != OT_OP_OPAQUE && ot_shape_rule_of(n->op) != NULL) return false;
+    const bool ours = !c->lenient && (c->g->parent != NULL || c->g->model->shaped);
+    if (ours || strcmp(n->domain, OT_TILE_DOMAIN) == 0) return true;
+    if (n->op != OT_OP_OPAQUE && (c->lenient || ot_shape_rule_of(n->op) != NULL)) return false;
     if (!n->domain[0] && ot_access_known(n))
         return false; /* a rule beside ops.def (shape_extra.c) */
     for (uint32_t k = 0; k < n->n_in + n->n_captured; k++) {
@@ -401,7 +401,7 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
         c->sure = n->in[k] == OT_NONE || ot_shape_is_sure(c->g, &c->g->values[n->in[k]]);
     bool resized = ot_size_depends(c);
     if (s == OT_OK && rule != NULL) s = rule(c);
-    if (s == OT_OK && !c->lenient) ot_shape_branches(c);
+    if (s == OT_OK) ot_shape_branches(c);
     if (s != OT_OK && (s != OT_E_INPUT || (c->exact && !resized))) return s;
     if (resized) OT_TRY(ot_size_check(c, s));
     if (s != OT_OK) clear_outputs(c);

@@ -47,8 +47,8 @@ typedef struct ot_infer {
     bool *inexact;
     /* the caller gave bindings: stated shapes may be for other sizes */
     bool bound;
-    /* a node that breaks a rule is no error: its outputs are unknown, and whoever runs it says so;
-     * bodies inside are not looked into */
+    /* a body of the file: a node that breaks a rule is no error, its outputs are unknown, and
+     * whoever runs it says so */
     bool lenient;
     int64_t spent; /* elements evaluated so far by known.c */
     /* other_size.h: inputs have other extents than the file says; NULL: they have not */
@@ -123,7 +123,8 @@ ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bin
  * where inference knows better, and a node that breaks a rule leaves its outputs unknown. */
 ot_status ot_infer_lenient(ot_graph *g) OT_MUST_USE;
 
-/* Outputs of an If, Loop or Scan of the file, as far as its bodies say (shape_branches.c). */
+/* Outputs of an If, Loop or Scan of the file, or of a call of a function, as far as its bodies say
+ * (shape_branches.c). Sets c->sure where c->lenient. */
 void ot_shape_branches(ot_infer *c);
 
 /* ---- rules by file ---- */

@@ -9,7 +9,8 @@
  *
  * Bodies are inferred as the graph around is, from what they are handed and what they read; what
  * the file states of them is not asked. What a loop carries is as its body is handed it in every
- * iteration.
+ * iteration. That goes on inside of bodies, down to OT_NESTING_MAX of them; there an output is sure
+ * (is_inferred) where what it is made of is, so that no word of the file passes for more.
  */
 #include "onnx/import/model_io.h"
 #include "shape.h"
@@ -34,10 +35,15 @@ static void take_common(const ot_value *a, const ot_value *b, ot_shp *out)
         out->d[k] = a->dims[k] == b->dims[k] ? a->dims[k] : OT_DIM_UNKNOWN;
 }
 
-/* Body value x is what output k of the node is, in all iterations. */
-static void take_carried(ot_infer *c, uint32_t k, const ot_value *x)
+/* Input `in` of the body is what output k of the node is, in all iterations: output `last` takes
+ * its place in the next one. */
+static void take_carried(ot_infer *c, uint32_t k, const ot_graph *body, uint32_t in, uint32_t last)
 {
+    const ot_value *x = &body->values[body->inputs[in]], *next = &body->values[body->outputs[last]];
+    const ot_value *first = ot_shape_in(c, c->n->op == OT_OP_Loop ? k + 2 : k);
     if (!x->is_tensor) return;
+    c->sure = c->sure && first && first->rank >= 0 && ot_shape_is_sure(c->g, first) &&
+              (next == x || next->is_inferred);
     c->out[k].dtype = x->dtype;
     c->out[k].rank = x->rank;
     for (int32_t a = 0; a < x->rank; a++) c->out[k].d[a] = x->dims[a];
@@ -63,14 +69,38 @@ static int64_t axis_at(const ot_node *n, const char *name, uint32_t k)
     return axes && k < count ? axes[k] : 0;
 }
 
+/* A single boolean that is known to be true. */
+static bool is_true(const ot_value *x) { return x->known && x->known_n == 1 && x->known[0] != 0; }
+
+/* Does the body of a Loop hand on the condition that it is given, or one that always holds? */
+static bool goes_on(const ot_graph *body)
+{
+    const ot_value *x = body->n_outputs ? &body->values[body->outputs[0]] : NULL;
+    while (x && x->producer != OT_NONE && body->nodes[x->producer].op == OT_OP_Identity) {
+        const ot_id from = body->nodes[x->producer].n_in ? body->nodes[x->producer].in[0] : OT_NONE;
+        x = from == OT_NONE ? NULL : &body->values[from];
+    }
+    return x && (is_true(x) || (body->n_inputs > 1 && x == &body->values[body->inputs[1]]));
+}
+
+/* Iterations of a Loop, where its condition always holds. */
+static int64_t iterations(const ot_infer *c, const ot_graph *body)
+{
+    const ot_value *go = ot_shape_in(c, 1);
+    int64_t most;
+    if (!ot_shape_int(c, 0, &most) || (go && !is_true(go)) || !goes_on(body)) return OT_DIM_UNKNOWN;
+    return ot_max(most, 0);
+}
+
 static void loop_outputs(ot_infer *c, const ot_graph *body)
 {
     const uint32_t carried = c->n->n_in > 2 ? c->n->n_in - 2 : 0;
+    const int64_t count = iterations(c, body);
     for (uint32_t k = 0; k < c->n->n_out; k++)
-        if (k < carried && k + 2 < body->n_inputs)
-            take_carried(c, k, &body->values[body->inputs[k + 2]]);
+        if (k < carried && k + 2 < body->n_inputs && k + 1 < body->n_outputs)
+            take_carried(c, k, body, k + 2, k + 1);
         else if (k >= carried && k + 1 < body->n_outputs)
-            take_stacked(c, k, &body->values[body->outputs[k + 1]], 0, OT_DIM_UNKNOWN);
+            take_stacked(c, k, &body->values[body->outputs[k + 1]], 0, count);
 }
 
 static void scan_outputs(ot_infer *c, const ot_graph *body)
@@ -83,8 +113,8 @@ static void scan_outputs(ot_infer *c, const ot_graph *body)
     if (first && axis < 0) axis += first->rank;
     if (first && axis >= 0 && axis < first->rank) count = first->dims[axis];
     for (uint32_t k = 0; k < c->n->n_out; k++)
-        if (k < carried && k < body->n_inputs)
-            take_carried(c, k, &body->values[body->inputs[k]]);
+        if (k < carried && k < body->n_inputs && k < body->n_outputs)
+            take_carried(c, k, body, k, k);
         else if (k >= carried && k < body->n_outputs)
             take_stacked(c, k, &body->values[body->outputs[k]],
                          axis_at(c->n, "scan_output_axes", k - carried), count);
@@ -111,21 +141,20 @@ static void call_outputs(ot_infer *c)
     if (ot_inferred_body(c->g, c->n, NULL, &body) == OT_OK && body) if_outputs(c, body, body);
 }
 
-void ot_shape_branches(ot_infer *c)
+/* A graph that had shapes keeps them; a body of the file has those that the file states. */
+static bool keeps_shapes(const ot_infer *c)
 {
-    const ot_op op = c->n->op;
-    bool all = true;
-    const bool control = op == OT_OP_If || op == OT_OP_Loop || op == OT_OP_Scan;
-    if (!(control || c->n->calls_function) || c->g->parent) return;
-    for (uint32_t k = 0; k < c->n->n_out; k++) { /* a graph that had shapes keeps them */
+    bool all = !c->lenient;
+    for (uint32_t k = 0; k < c->n->n_out; k++) {
         const ot_value *v = c->n->out[k] == OT_NONE ? NULL : &c->g->values[c->n->out[k]];
         all = all && (!v || (c->g->model->shaped && ot_value_is_static(v)));
     }
-    if (all) return;
-    if (c->n->calls_function) {
-        call_outputs(c);
-        return;
-    }
+    return all;
+}
+
+static void control_outputs(ot_infer *c)
+{
+    const ot_op op = c->n->op;
     bool yes = true;
     const bool decided = op == OT_OP_If && is_decided(c, &yes);
     const ot_graph *body = body_of(c, op != OT_OP_If ? "body"
@@ -136,4 +165,20 @@ void ot_shape_branches(ot_infer *c)
     if (op == OT_OP_If) if_outputs(c, body, other);
     if (op == OT_OP_Loop) loop_outputs(c, body);
     if (op == OT_OP_Scan) scan_outputs(c, body);
+}
+
+void ot_shape_branches(ot_infer *c)
+{
+    const ot_node *n = c->n;
+    const bool control = n->op == OT_OP_If || n->op == OT_OP_Loop || n->op == OT_OP_Scan;
+    /* the rewriter's own bodies have none of the file's inside */
+    if (!(control || n->calls_function) || (c->g->parent && !c->lenient) || keeps_shapes(c)) return;
+    c->sure = true;
+    if (n->calls_function)
+        call_outputs(c);
+    else
+        control_outputs(c);
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] != OT_NONE && c->out[k].rank < 0) c->sure = false;
+    c->sure = c->sure && c->lenient;
 }

@@ -93,6 +93,8 @@ ot_status ot_import_functions(ot_importer *im) OT_MUST_USE;
 /* Does node p call a model-local function? *index: which. *nomem: memory ran out (the answer is
  * false). */
 bool ot_calls_function(ot_importer *im, const Onnx__NodeProto *p, uint32_t *index, bool *nomem);
+/* Does p name one of several functions of its name? */
+bool ot_has_overload(const Onnx__NodeProto *p);
 
 /* import_capture.c: values of the top graph that the subgraphs of node `p` read. `label` names
  * the node. */

@@ -246,15 +246,39 @@ static ot_status find_function(ot_model *m, const Onnx__NodeProto *p,
     return OT_OK;
 }
 
+/* The call as a node of a file: its own, or one made of it where another function was read as its
+ * nodes (inline_functions.c). */
+static ot_status proto_of(ot_model *m, const ot_node *n, const Onnx__NodeProto **out)
+{
+    *out = n->proto;
+    if (n->proto) return OT_OK;
+    Onnx__NodeProto *p = OT_NEW(m->arena, Onnx__NodeProto);
+    Onnx__AttributeProto **attrs = OT_NEW_N(m->arena, Onnx__AttributeProto *, n->n_attrs + 1u);
+    if (!p || !attrs) return ot_fail_nomem(m->diag);
+    onnx__node_proto__init(p);
+    p->op_type = (char *)(uintptr_t)n->op_type;
+    p->domain = (char *)(uintptr_t)n->domain;
+    p->attribute = attrs;
+    for (uint32_t k = 0; k < n->n_attrs; k++) {
+        if (!n->attrs[k].proto) return OT_OK; /* made here: a call of no function of the file */
+        attrs[p->n_attribute++] = (Onnx__AttributeProto *)(uintptr_t)n->attrs[k].proto;
+    }
+    *out = p;
+    return OT_OK;
+}
+
 ot_status ot_import_call(ot_model *m, const ot_node *n, ot_graph **out)
 {
     const Onnx__FunctionProto *f;
+    const Onnx__NodeProto *p;
     ot_source *src = m->source;
     *out = NULL;
-    if (!src || !n->proto || src->model->n_functions == 0) return OT_OK;
-    OT_TRY(find_function(m, n->proto, &f));
+    if (!src || !(n->proto || n->calls_function) || src->model->n_functions == 0) return OT_OK;
+    OT_TRY(proto_of(m, n, &p));
+    if (!p) return OT_OK;
+    OT_TRY(find_function(m, p, &f));
     if (!f) return OT_OK;
-    call c = {.a = m->arena, .node = n->proto};
+    call c = {.a = m->arena, .node = p};
     Onnx__GraphProto *gp = OT_NEW(m->arena, Onnx__GraphProto);
     ot_graph *g = ot_graph_new(m, NULL, ot_text(f->name));
     if (!gp || !g) return ot_fail_nomem(m->diag);

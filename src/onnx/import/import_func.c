@@ -42,6 +42,13 @@ bool ot_calls_function(ot_importer *im, const Onnx__NodeProto *p, uint32_t *inde
     return *index != OT_NONE;
 }
 
+bool ot_has_overload(const Onnx__NodeProto *p)
+{
+    for (unsigned k = 0; k < p->base.n_unknown_fields; k++)
+        if (p->base.unknown_fields[k].tag == NODE_OVERLOAD_TAG) return true;
+    return false;
+}
+
 /* ---- the call graph ---- */
 
 typedef struct calls {

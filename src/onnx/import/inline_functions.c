@@ -117,6 +117,7 @@ static bool knows_opsets(const inlining *x, const Onnx__FunctionProto *f)
 static bool is_plain(const Onnx__NodeProto *p)
 {
     if (!p->op_type || !p->op_type[0] || p->n_output == 0 || p->n_input >= OT_NONE) return false;
+    if (ot_has_overload(p)) return false; /* nodes have no place for it when written */
     for (size_t k = 0; k < p->n_attribute; k++)
         if (p->attribute[k]->g || p->attribute[k]->n_graphs > 0) return false;
     return true;
