@@ -93,7 +93,7 @@ static void multiply_operands(operands *o, char *to)
     char *rows = test_malloc((size_t)(o->m * step) + 64);
     ot_i8_end *ends = test_malloc((size_t)o->m * sizeof *ends + 1);
     ot_i8_job j = o->p.job;
-    j.way = fast_random(2) ? OT_I8_QUADS : OT_I8_PAIRS;
+    j.way = (ot_i8_way)fast_random(OT_I8_TILES + 1);
     uint8_t *packed = test_malloc((size_t)ot_i8_packed_size(o->k, o->n) + 1);
     ot_i8_pack(packed, o->b.data,
                &(ot_matrix_layout){o->k, o->n, o->transposed ? 1 : o->n, o->transposed ? o->k : 1},
@@ -161,6 +161,8 @@ static void products(void **state)
     (void)state;
     for (int round = 0; round < 120; round++)
         product_of(1 + fast_random(30), 1 + fast_random(50), 1 + fast_random(60));
+    for (int round = 0; round < 40; round++) /* more rows than tiles have, and parts of them */
+        product_of(1 + fast_random(130), 1 + fast_random(50), 1 + fast_random(300));
     product_of(101, 33, 1025);
     product_of(200, 17, 64);
     product_of(2, 5, OT_I8_K_MAX);

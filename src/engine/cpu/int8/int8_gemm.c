@@ -37,68 +37,6 @@ enum {
 
 /* ---- operands ---- */
 
-static int64_t up4(int64_t k) { return (k + 3) / 4 * 4; }
-
-int64_t ot_i8_panel_bytes(int64_t k) { return up4(k) * OT_I8_PANEL; }
-
-int64_t ot_i8_packed_size(int64_t k, int64_t n)
-{
-    int64_t columns, rows, size;
-    if (k < 0 || n < 0 || !ot_add_i64(n, OT_I8_PANEL - 1, &columns) || !ot_add_i64(k, 3, &rows))
-        return -1;
-    return ot_mul_i64(columns / OT_I8_PANEL * OT_I8_PANEL, rows / 4 * 4, &size) ? size : -1;
-}
-
-/* A whole panel of pairs of rows whose columns lie next to each other. */
-OT_CLONES static void pack_pairs(uint8_t *restrict to, const uint8_t *restrict b, int64_t pairs,
-                                 int64_t row_step)
-{
-    for (int64_t p = 0; p < pairs; p++, to += 2 * OT_I8_PANEL, b += 2 * row_step)
-        for (int64_t j = 0; j < OT_I8_PANEL; j++) {
-            to[2 * j] = b[j];
-            to[2 * j + 1] = b[row_step + j];
-        }
-}
-
-OT_CLONES static void pack_quads(uint8_t *restrict to, const uint8_t *restrict b, int64_t quads,
-                                 int64_t row_step)
-{
-    for (int64_t q = 0; q < quads; q++, to += 4 * OT_I8_PANEL, b += 4 * row_step)
-        for (int64_t j = 0; j < OT_I8_PANEL; j++)
-            for (int64_t e = 0; e < 4; e++) to[4 * j + e] = b[e * row_step + j];
-}
-
-/* w <= 16 columns; `each` of k together: 2 or 4. */
-static void pack_panel(uint8_t *to, const uint8_t *b, const ot_matrix_layout *m, int64_t w,
-                       int64_t each)
-{
-    int64_t k = m->k;
-    if (k == 0) return; /* there may be no memory, then */
-    if (m->column_step == 1 && w == OT_I8_PANEL && k % 4 == 0) {
-        if (each == 2)
-            pack_pairs(to, b, k / 2, m->row_step);
-        else
-            pack_quads(to, b, k / 4, m->row_step);
-        return;
-    }
-    if (w < OT_I8_PANEL || k % 4) memset(to, 0, (size_t)ot_i8_panel_bytes(k));
-    for (int64_t i0 = 0; i0 < k; i0 += 64)
-        for (int64_t j = 0; j < w; j++)
-            for (int64_t i = i0; i < ot_min(k, i0 + 64); i++)
-                to[i / each * each * OT_I8_PANEL + j * each + i % each] =
-                    b[i * m->row_step + j * m->column_step];
-}
-
-void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, ot_i8_way way, int64_t first,
-                int64_t end)
-{
-    for (int64_t p = first; p < end; p++) {
-        int64_t j = p * OT_I8_PANEL;
-        pack_panel(to + p * ot_i8_panel_bytes(m->k), (const uint8_t *)b + j * m->column_step, m,
-                   ot_min(OT_I8_PANEL, m->n - j), way == OT_I8_QUADS ? 4 : 2);
-    }
-}
-
 int64_t ot_i8_row_bytes(int64_t k)
 {
     int64_t step = (k + 15) / 16 * 16;
@@ -128,7 +66,7 @@ OT_CLONES static void flip_bytes(uint8_t *to, const uint8_t *from, int64_t n)
 
 bool ot_i8_reads(const ot_i8_job *j, bool is_signed)
 {
-    return j->way == OT_I8_QUADS && j->k % 4 == 0 && is_signed != j->b_signed;
+    return j->way != OT_I8_PAIRS && j->k % 4 == 0 && is_signed != j->b_signed;
 }
 
 void ot_i8_row(const ot_i8_job *j, void *row, const void *from, bool is_signed, int32_t zero,
@@ -150,7 +88,7 @@ void ot_i8_row(const ot_i8_job *j, void *row, const void *from, bool is_signed, 
     } else if (j->k > 0) {
         memcpy(bytes, from, (size_t)j->k);
     }
-    for (int64_t i = j->k; i < up4(j->k); i++) bytes[i] = 0;
+    for (int64_t i = j->k; i < ot_i8_up4(j->k); i++) bytes[i] = 0;
     *end = ot_i8_end_of(bytes, j->k, !j->b_signed, zero);
 }
 
@@ -527,8 +465,8 @@ static void finish_quads(const ot_i8_job *j, int64_t panel, int64_t row, int64_t
     zero_terms terms = {.ends = ends};
     uint32_t any = 0;
     if (by_row)
-        ot_i8_column_sums(j->panels + panel * ot_i8_panel_bytes(j->k), up4(j->k) / 4, j->b_signed,
-                          sum);
+        ot_i8_column_sums(j->panels + panel * ot_i8_panel_bytes(j->k), ot_i8_up4(j->k) / 4,
+                          j->b_signed, sum);
     for (int64_t k = 0; k < OT_I8_PANEL; k++) {
         int32_t z = !j->b_zeros ? j->b_zero : column + k < j->n ? j->b_zeros[column + k] : 0;
         terms.zeros[k] = (uint32_t)z;
@@ -536,7 +474,7 @@ static void finish_quads(const ot_i8_job *j, int64_t panel, int64_t row, int64_t
         any |= terms.zeros[k];
     }
 #ifdef HAS_AVX2_TILE
-    if ((j->out.type == OT_U8 || j->out.type == OT_I8) && ot_i8_way_here() == OT_I8_QUADS) {
+    if ((j->out.type == OT_U8 || j->out.type == OT_I8) && ot_i8_way_here() != OT_I8_PAIRS) {
         finish f;
         const row_terms r = terms_of(&j->out, row);
         finish_open(j, column, &f);
@@ -549,38 +487,72 @@ static void finish_quads(const ot_i8_job *j, int64_t panel, int64_t row, int64_t
     finish_rows(j, column, row, m, sums);
 }
 
-/* m <= ROWS rows from `row` on against one or two panels. */
-static void multiply_quads(const ot_i8_job *j, ot_i8_quads_fn run, int64_t panel, int panels,
-                           int64_t row, int64_t m)
+/* Rows of the job from `row` on against panels. */
+typedef struct quads_part {
+    int64_t row, m, panel; /* m <= ROWS */
+    int panels;            /* 1 or 2 */
+    bool by_row;           /* zero points of rows are not all 0 */
+} quads_part;
+
+static void run_quads(ot_i8_quads *t, const quads_part *o)
+{
+    ot_i8_quads_fn run = ot_i8_best_quads();
+    const uint8_t *a = t->a;
+    int32_t *sums = t->sums;
+    int64_t tiles = (o->m + MR - 1) / MR;
+    for (int64_t u = 0; u < tiles; u++) {
+        int64_t first = o->m * u / tiles;
+        t->a = a + first * t->row_step;
+        t->sums = sums + first * OT_I8_PANEL;
+        run(t, o->m * (u + 1) / tiles - first, o->panels);
+    }
+}
+
+static void multiply_quads(const ot_i8_job *j, const quads_part *o, bool by_tiles)
 {
     _Alignas(64) int32_t sums[2 * ROWS * OT_I8_PANEL];
-    const ot_i8_end *ends = j->ends + row;
-    int64_t tiles = (m + MR - 1) / MR;
-    ot_i8_quads t = {.b = j->panels + panel * ot_i8_panel_bytes(j->k),
-                     .quads = up4(j->k) / 4,
+    ot_i8_quads t = {.a = (const uint8_t *)j->rows + o->row * j->row_bytes,
+                     .b = j->panels + o->panel * ot_i8_panel_bytes(j->k),
+                     .sums = sums,
+                     .quads = ot_i8_up4(j->k) / 4,
                      .row_step = j->row_bytes,
                      .sums_step = ROWS * OT_I8_PANEL,
                      .b_signed = j->b_signed};
-    bool by_row = has_row_zeros(ends, m);
-    for (int64_t u = 0; u < tiles; u++) {
-        int64_t first = m * u / tiles;
-        t.a = (const uint8_t *)j->rows + (row + first) * j->row_bytes;
-        t.sums = sums + first * OT_I8_PANEL;
-        run(&t, m * (u + 1) / tiles - first, panels);
+    if (by_tiles)
+        ot_i8_tiles_run(&t, o->m, o->panels);
+    else
+        run_quads(&t, o);
+    for (int p = 0; p < o->panels; p++)
+        finish_quads(j, o->panel + p, o->row, o->m, sums + p * t.sums_step, j->ends + o->row,
+                     o->by_row);
+}
+
+/* All rows against panels [first, end). */
+static void multiply_all_quads(const ot_i8_job *j, int64_t first, int64_t end)
+{
+    bool by_tiles = j->way == OT_I8_TILES && j->k > 0 && ot_i8_tiles_here();
+    int64_t last = by_tiles ? ot_max(j->m - OT_I8_TILE_ROWS, 0) : j->m;
+    if (by_tiles) ot_i8_tiles_open(j->m, ot_i8_up4(j->k) / 4);
+    for (int64_t row = 0; row < j->m; row += ROWS) {
+        quads_part o = {.row = ot_min(row, last)};
+        o.m = ot_min(ROWS, j->m - o.row);
+        o.by_row = has_row_zeros(j->ends + o.row, o.m);
+        for (o.panel = first; o.panel < end; o.panel += 2) {
+            o.panels = end - o.panel > 1 ? 2 : 1;
+            multiply_quads(j, &o, by_tiles);
+        }
     }
-    for (int p = 0; p < panels; p++)
-        finish_quads(j, panel + p, row, m, sums + p * t.sums_step, ends, by_row);
+    if (by_tiles) ot_i8_tiles_close();
 }
 
 void ot_i8_multiply(const ot_i8_job *j, int64_t first, int64_t end)
 {
     tile_fn run = best_tile();
-    ot_i8_quads_fn quads = ot_i8_best_quads();
-    for (int64_t row = 0; row < j->m; row += ROWS) {
-        int64_t m = ot_min(ROWS, j->m - row);
-        for (int64_t panel = first; panel < end && j->way == OT_I8_PAIRS; panel++)
-            multiply_panel(j, run, panel, row, m);
-        for (int64_t panel = first; panel < end && j->way == OT_I8_QUADS; panel += 2)
-            multiply_quads(j, quads, panel, end - panel > 1 ? 2 : 1, row, m);
+    if (j->way != OT_I8_PAIRS) {
+        multiply_all_quads(j, first, end);
+        return;
     }
+    for (int64_t row = 0; row < j->m; row += ROWS)
+        for (int64_t panel = first; panel < end; panel++)
+            multiply_panel(j, run, panel, row, ot_min(ROWS, j->m - row));
 }

@@ -6,7 +6,8 @@
  *   A [m, k] u8 or s8 --ot_i8_row---> rows (the caller's scratch; a convolution gathers them):
  *
  *       pairs   int16 that lack their zero point
- *       quads   bytes, signed where those of B are not, and the sum of each row for zero points
+ *       quads   bytes, signed where those of B are not, and the sum of each row for zero points;
+ *       tiles   the same
  *
  *       rows x panels --ot_i8_multiply--> int32 tile of up to 96 x 16 in L1 --ot_i8_out--> int32,
  *       float, u8 or s8
@@ -28,9 +29,10 @@
 
 /* ---- operands ---- */
 
-typedef enum ot_i8_way { OT_I8_PAIRS, OT_I8_QUADS } ot_i8_way;
+typedef enum ot_i8_way { OT_I8_PAIRS, OT_I8_QUADS, OT_I8_TILES } ot_i8_way;
 
-/* The faster one: quads where the processor has AVX-512 VNNI. Any machine can do both. */
+/* The fastest one: tiles where the processor has AMX, quads where it has AVX-512 VNNI. Tiles are
+ * quads, multiplied by other instructions. Any machine can do all. */
 ot_i8_way ot_i8_way_here(void);
 
 /* Bytes of a panel: k is filled up to a multiple of four. Of B [k, n] packed; -1: more than can be

@@ -156,7 +156,7 @@ static bool has_vnni(void)
 ot_i8_way ot_i8_way_here(void)
 {
 #ifdef HAS_VNNI
-    if (has_vnni()) return OT_I8_QUADS;
+    if (has_vnni()) return ot_i8_tiles_here() ? OT_I8_TILES : OT_I8_QUADS;
 #endif
     return OT_I8_PAIRS;
 }

@@ -274,7 +274,7 @@ static const uint8_t *line_of(const ot_qconv *v, const cut *c, line_walk *walk, 
 static void fill_panels(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t p, int64_t n,
                         worker *w)
 {
-    int64_t step = ot_i8_panel_bytes(c->k), each = ot_i8_way_here() == OT_I8_QUADS ? 4 : 2;
+    int64_t step = ot_i8_panel_bytes(c->k), each = ot_i8_way_here() == OT_I8_PAIRS ? 2 : 4;
     line_walk walk = {.plane = x, .row = p / v->out[1], .at = p % v->out[1]};
     if (n % OT_I8_PANEL) memset(w->panels + n / OT_I8_PANEL * step, 0, (size_t)step);
     for (int64_t j = 0; j < c->k; j += each) {
