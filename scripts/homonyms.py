@@ -2,11 +2,12 @@
 """Which word means how many things? Counts the types of src/ (structs, enums, unions and names of them) by the words in their names.
 
   homonyms.py [--root src] [--list] [--least N] [--words WORD,...]
+  homonyms.py --headers --words WORD,...
 
 A word names the thing itself where it stands last: `ot_scope_plan` is a plan, of a scope. A module's prefix (`ot_`, `lw_`, ...) is no
 word. A type that a header names is one, however many files define its inside; one that several .c files define for themselves counts
 in each. Prints `WORD TYPES NAMED`: types with the word, and those of them that it names; all words that name --least types or more,
-most first, or those of --words. --list: with the types and their files.
+most first, or those of --words. --list: with the types and their files. --headers: `WORD: TYPE...`, the types of headers that it names.
 """
 import argparse
 import collections
@@ -42,6 +43,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument('--root', default='src')
     p.add_argument('--list', action='store_true')
+    p.add_argument('--headers', action='store_true')
     p.add_argument('--least', type=int, default=8)
     p.add_argument('--words')
     a = p.parse_args()
@@ -52,6 +54,11 @@ def main():
         for word in set(words):
             having[word].append((name, path))
     wanted = a.words.split(',') if a.words else [w for w, n in named.items() if n >= a.least]
+    if a.headers:
+        for word in wanted:
+            names = [n for n, path in having[word] if path.endswith('.h') and n.split('_')[-1] == word]
+            print(f"{word}: {' '.join(names)}")
+        return
     for word in sorted(wanted, key=lambda w: (-named[w], -len(having[w]), w)):
         print(f'{word} {len(having[word])} {named[word]}')
         for name, path in having[word] if a.list else []:

@@ -33,8 +33,8 @@
 typedef struct ot_sim_figures {
     /* bytes that the resident set grows by over a loaded session, in several runs */
     int64_t growth;
-    /* bytes that it holds before that: weights as they are and packed, kernels, what loading freed
-     * and the heap keeps; 0: growth has them */
+    /* bytes that it holds before that: weights as they are and packed, implementations, what
+     * loading freed and the heap keeps; 0: growth has them */
     int64_t loaded;
     int64_t loading;   /* the most that it holds until then; 0: as `loaded` */
     int64_t reused;    /* of growth, what runs take of the memory that loading freed */

@@ -10,7 +10,7 @@
  *
  * Matrix products pack their weights once for each graph, too; if a body computes them so, w
  * stays, once for all bodies. Other constants are there once in each graph that reads them.
- * Nodes that run take memory for their kernels and tables, whatever they do.
+ * Nodes that run take memory for their implementations and tables, whatever they do.
  *
  *   file    w  --copied-->  tensor  --reordered-->  initializer  --packed-->  w'
  *           '---------- free by then, but the heap keeps their pages ---'
@@ -83,7 +83,7 @@ static void count_copies(tally *x, const ot_graph *g, const ot_value *v, int64_t
     if (!x->mapped || kind != WEIGHT_PLAIN) x->transient = ot_max(x->transient, copies * bytes);
 }
 
-/* Bytes of v as kernels read it. 0: not known. */
+/* Bytes of v as implementations read it. 0: not known. */
 static int64_t bytes_of(const ot_value *v)
 {
     int64_t bytes = 0;

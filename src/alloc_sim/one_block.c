@@ -9,9 +9,9 @@
  *
  * In memory of their own, as long as the model is loaded: graph inputs and outputs; what a body
  * is given, which includes a copy of every tensor that it reads from outside; what a body hands
- * out for an iteration. Weights are there twice, as they are and as kernels read them: once for
- * each graph that has them, but once for each convolution where a BatchNormalization is folded
- * into them. Kernels and tables of each step that is written take memory, too (node_bytes,
+ * out for an iteration. Weights are there twice, as they are and as implementations read them: once
+ * for each graph that has them, but once for each convolution where a BatchNormalization is folded
+ * into them. Implementations and tables of each step that is written take memory, too (node_bytes,
  * loop_bytes of the runtime's table).
  *
  * Convolutions compute channels-last and element-wise steps hand that on; a value that is read
@@ -253,8 +253,8 @@ static void count_stacks(walk *w, uint32_t loop)
         if (n->out[k] != OT_NONE) w->x->own += bytes_of(w->x, &w->g->values[n->out[k]]);
 }
 
-/* Kernels and their tables: one for the step, one for each node of it that has constants besides
- * the weights of a product. */
+/* Implementations and their tables: one for the step, one for each node of it that has constants
+ * besides the weights of a product. */
 static int64_t tables(const walk *w, uint32_t leader)
 {
     int64_t n = 1;

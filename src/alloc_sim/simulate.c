@@ -175,7 +175,7 @@ ot_status ot_sim_take_results(ot_sim_run *u, const ot_sim_step *s)
 static ot_status take_scratch(ot_sim_run *u, const ot_sim_scratch *x,
                               uint32_t chunks[OT_SIM_SCRATCH])
 {
-    ot_sim_plan *p = &u->f->plan;
+    ot_sim_schedule *p = &u->f->plan;
     for (uint32_t k = 0; k < OT_SIM_SCRATCH; k++) {
         chunks[k] = OT_NONE;
         if (x->bytes[k] == 0 || (x->in_pattern && u->in_block)) continue;
@@ -196,8 +196,8 @@ static void release_scratch(ot_sim_run *u, const ot_sim_scratch *x, uint32_t chu
     }
 }
 
-/* A kernel runs: its results come, and what it holds besides comes and goes. */
-static ot_status kernel_step(ot_sim_run *u, const ot_sim_step *s)
+/* An implementation runs: its results come, and what it holds besides comes and goes. */
+static ot_status run_step(ot_sim_run *u, const ot_sim_step *s)
 {
     uint32_t chunks[OT_SIM_SCRATCH];
     if (!s->scratch.is_first) OT_TRY(ot_sim_take_results(u, s));
@@ -274,7 +274,7 @@ static bool hands_on(const ot_sim_run *u, const ot_sim_step *s, const ot_node *n
 /* What nobody reads any more goes. */
 static void after_step(ot_sim_run *u, const ot_sim_step *s, const ot_node *n)
 {
-    const ot_sim_plan *p = &u->f->plan;
+    const ot_sim_schedule *p = &u->f->plan;
     for (uint32_t k = 0; k < s->n_reads; k++) {
         uint32_t v = s->reads[k], b = p->values[v].buffer;
         ot_sim_pieces *held = v < p->g->n_values ? u->held[v] : NULL;
@@ -337,7 +337,7 @@ static ot_status step(ot_sim_run *u, const ot_sim_step *s)
     } else if (s->sequence == OT_SIM_SEQUENCE_EMPTY || s->sequence == OT_SIM_SEQUENCE_INSERT) {
         OT_TRY(sequence_step(u, s, n));
     } else {
-        OT_TRY(kernel_step(u, s));
+        OT_TRY(run_step(u, s));
     }
     if (ot_dbg['P']) trace(u, s, before);
     if (!branch) ot_sim_look(u->x);
@@ -349,7 +349,7 @@ static ot_status step(ot_sim_run *u, const ot_sim_step *s)
 
 static void begin(ot_sim_run *u, ot_simulator *x, ot_sim_frame *f, const ot_sim_visit *v)
 {
-    const ot_sim_plan *p = &f->plan;
+    const ot_sim_schedule *p = &f->plan;
     *u = (ot_sim_run){.x = x,
                       .f = f,
                       .left = f->left,
@@ -370,7 +370,7 @@ static void begin(ot_sim_run *u, ot_simulator *x, ot_sim_frame *f, const ot_sim_
 /* Chunks of the results that somebody waits for. */
 static void hand_on(ot_sim_run *u, const ot_sim_visit *v)
 {
-    const ot_sim_plan *p = &u->f->plan;
+    const ot_sim_schedule *p = &u->f->plan;
     for (uint32_t k = 0; v->into && k < p->g->n_outputs; k++) {
         if (!v->handed[k]) continue;
         /* what was made in blocks is handed out plain */
@@ -385,7 +385,7 @@ static void hand_on(ot_sim_run *u, const ot_sim_visit *v)
 
 static ot_status end(ot_sim_run *u, const ot_sim_visit *v)
 {
-    const ot_sim_plan *p = &u->f->plan;
+    const ot_sim_schedule *p = &u->f->plan;
     hand_on(u, v);
     for (size_t b = 0; b < p->n_buffers; b++) {
         if (u->chunk[b] == OT_NONE) continue;

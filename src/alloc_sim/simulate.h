@@ -70,7 +70,7 @@ typedef struct ot_sim_step {
     bool is_turn;  /* a change to plain: its rank is another in other orders (simulate_order.c) */
 } ot_sim_step;
 
-typedef struct ot_sim_plan {
+typedef struct ot_sim_schedule {
     const ot_graph *g;
     ot_sim_step *steps; /* [n] in the order in which they run */
     size_t n, cap;
@@ -82,7 +82,7 @@ typedef struct ot_sim_plan {
     /* bit k: asked for, and with changes of layout in order k the steps are not those of the first
      * order; orders: as of ot_sim_growth_most, the first is 0 */
     uint32_t other_orders;
-} ot_sim_plan;
+} ot_sim_schedule;
 
 /* Which order of changes of layout a plan is in, and with how many others it is compared. */
 typedef struct ot_sim_orders {
@@ -93,24 +93,24 @@ typedef struct ot_sim_orders {
 /* Steps and buffers of g for runtime r, in arena a. Requires ORDER, USES, SHAPES (bodies: ORDER).
  * Fails: OT_E_NOMEM. */
 ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                           ot_sim_orders orders, ot_arena *a, ot_sim_plan *out) OT_MUST_USE;
+                           ot_sim_orders orders, ot_arena *a, ot_sim_schedule *out) OT_MUST_USE;
 
 /* Gives the values of p, whose steps are in order, their buffers; static_shape: as of
  * ot_sim_growth. Fails: OT_E_NOMEM. */
-ot_status ot_sim_plan_buffers(ot_sim_plan *p, bool static_shape, ot_arena *a) OT_MUST_USE;
+ot_status ot_sim_plan_buffers(ot_sim_schedule *p, bool static_shape, ot_arena *a) OT_MUST_USE;
 
 /* Fills out->waiting: who made the tensors that were there at step `last` of p, made before it
  * and read behind it. Fails: OT_E_NOMEM. */
-ot_status ot_sim_list_waiting(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
+ot_status ot_sim_list_waiting(const ot_sim_schedule *p, const ot_sim_step *last, ot_arena *a,
                               ot_sim_figures *out) OT_MUST_USE;
 
 /* Fills out->held: the values of p's graph that are there while step `last` runs. Fails:
  * OT_E_NOMEM. */
-ot_status ot_sim_list_held(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
+ot_status ot_sim_list_held(const ot_sim_schedule *p, const ot_sim_step *last, ot_arena *a,
                            ot_sim_figures *out) OT_MUST_USE;
 
-/* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels,
- * is held in float32. false: not known, or more than any memory has. */
+/* Bytes of v as the runtime computes with it: half precision, for which a CPU has few
+ * implementations, is held in float32. false: not known, or more than any memory has. */
 bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes);
 /* Values that take no memory of their own as activations. */
 static inline bool ot_is_fixed(const ot_graph *g, ot_id v)
@@ -133,6 +133,6 @@ ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a,
                           ot_sim_figures *out) OT_MUST_USE;
 
 /* Sorts p's steps as the runtime runs them, without those that are gone. Fails: OT_E_NOMEM. */
-ot_status ot_sim_order(ot_sim_plan *p, ot_sim_orders orders, ot_arena *a) OT_MUST_USE;
+ot_status ot_sim_order(ot_sim_schedule *p, ot_sim_orders orders, ot_arena *a) OT_MUST_USE;
 
 #endif

@@ -14,7 +14,7 @@ typedef struct planner {
     const ot_graph *g;
     bool static_shape;
     ot_arena *a;
-    ot_sim_plan *p;
+    ot_sim_schedule *p;
     uint32_t *freed; /* [n_freed] buffers that nobody reads any more, the latest last */
     uint32_t *first; /* [n_buffers] value that the buffer was made for */
     size_t n_freed, cap_freed, cap_first, n_first;
@@ -131,7 +131,7 @@ static ot_status give_back(planner *m, uint32_t b)
     return OT_PUSH(m->a, m->freed, m->n_freed, m->cap_freed, b) ? OT_OK : OT_E_NOMEM;
 }
 
-ot_status ot_sim_plan_buffers(ot_sim_plan *p, bool static_shape, ot_arena *a)
+ot_status ot_sim_plan_buffers(ot_sim_schedule *p, bool static_shape, ot_arena *a)
 {
     planner state = {.g = p->g, .static_shape = static_shape, .a = a, .p = p}, *m = &state;
     for (size_t at = 0; at < p->n; at++) {

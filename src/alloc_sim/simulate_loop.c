@@ -181,7 +181,7 @@ static ot_status iterate_all(ot_sim_run *u, looping *l, int64_t trips)
  * extents: they come when the first part of them is made. */
 static ot_status take_stacks(ot_sim_run *u, const ot_sim_step *s, const ot_node *n, looping *l)
 {
-    const ot_sim_plan *p = &u->f->plan;
+    const ot_sim_schedule *p = &u->f->plan;
     ot_sim_step rest = *s;
     uint32_t *writes = OT_NEW_N(u->x->a, uint32_t, s->n_writes + 1u);
     l->stacks = OT_NEW_N(u->x->a, ot_sim_stack, l->body->n_outputs + 1u);

@@ -23,7 +23,7 @@ typedef struct leaf {
 } leaf;
 
 typedef struct sorter {
-    const ot_sim_plan *p;
+    const ot_sim_schedule *p;
     ot_arena *a;
     uint32_t order;  /* of changes to plain */
     uint32_t *maker; /* [2 * n_values] step that makes it */
@@ -129,7 +129,7 @@ static ot_status compare_orders(sorter *x, const uint32_t *first, uint32_t n, ui
     return OT_OK;
 }
 
-ot_status ot_sim_order(ot_sim_plan *p, ot_sim_orders orders, ot_arena *a)
+ot_status ot_sim_order(ot_sim_schedule *p, ot_sim_orders orders, ot_arena *a)
 {
     const size_t n_values = 2 * (size_t)p->g->n_values;
     sorter x = {.p = p, .a = a};

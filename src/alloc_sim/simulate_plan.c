@@ -17,7 +17,7 @@ typedef struct maker {
     const ot_graph *g;
     const ot_runtime *r;
     ot_arena *a;
-    ot_sim_plan *p;
+    ot_sim_schedule *p;
     bool *merged;  /* [n_nodes] it runs within the step of another node */
     ot_id *head;   /* [n_nodes] of what is folded into a convolution: that; else itself */
     ot_id *tail;   /* [n_nodes] where it runs if it is replaced (ot_onnxruntime_replaced) */
@@ -159,7 +159,7 @@ static bool repeats_rows(const ot_graph *g, const ot_node *n)
     return true;
 }
 
-/* Upsampling by whole factors of rows and columns, which the blocked kernel does. */
+/* Upsampling by whole factors of rows and columns, which the blocked implementation does. */
 static bool resizes_blocked(const ot_graph *g, const ot_node *n)
 {
     if ((n->op != OT_OP_Resize && n->op != OT_OP_Upsample) || !repeats_rows(g, n)) return false;
@@ -214,8 +214,8 @@ static int64_t columns_of(const maker *m, const ot_node *n)
     return ok && columns <= OT_SIM_MOST_BYTES ? columns : 0;
 }
 
-/* Bytes of the columns of a convolution whose weights are not packed: kernels that make more
- * channels than pixels unfold the whole input. */
+/* Bytes of the columns of a convolution whose weights are not packed: implementations that make
+ * more channels than pixels unfold the whole input. */
 static int64_t unfolded(const maker *m, const ot_node *n)
 {
     if (n->op != OT_OP_Conv || !m->r->expands_columns || n->n_in < 2 || n->in[1] == OT_NONE)
@@ -257,8 +257,8 @@ static int64_t selected_bytes(const maker *m, const ot_node *n, uint32_t k)
     return bytes;
 }
 
-/* What a kernel of 8-bit tensors holds: where each tap of a convolution's windows begins, or what
- * a mean is made of in float32. */
+/* What an implementation of 8-bit tensors holds: where each tap of a convolution's windows begins,
+ * or what a mean is made of in float32. */
 static int64_t scratch_on_bytes(const maker *m, const ot_node *n)
 {
     const ot_value *x = &m->g->values[n->in[0]], *y = &m->g->values[n->out[0]];
@@ -276,7 +276,7 @@ static int64_t scratch_on_bytes(const maker *m, const ot_node *n)
     return bytes <= OT_SIM_MOST_BYTES ? bytes : 0;
 }
 
-/* What a kernel holds besides operands and results, or what is inside of the node does. */
+/* What an implementation holds besides operands and results, or what is inside of the node does. */
 static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
 {
     if (m->bytes.nodes[n - m->g->nodes] || (n->op == OT_OP_QLinearConv && n->n_in > 3))
@@ -284,13 +284,13 @@ static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
     if (n->inner.bytes < 0) m->p->n_unknown++;
     if (n->inner.bytes > 0)
         return (ot_sim_scratch){.bytes = {ot_min(n->inner.bytes, OT_SIM_MOST_BYTES)}};
-    const ot_op_memory *of = ot_runtime_kernel_memory(m->r, n);
+    const ot_op_memory *of = ot_runtime_scratch(m->r, n);
     ot_sim_scratch s = {.bytes = {ot_max(columns_of(m, n), unfolded(m, n))}};
     int64_t bytes;
     if (!of || !has_result(n) || !ot_sim_held_bytes(&m->g->values[n->out[0]], &bytes)) return s;
-    s = (ot_sim_scratch){.is_first = true, .in_pattern = of->kind == OT_KERNEL_INLINED};
+    s = (ot_sim_scratch){.is_first = true, .in_pattern = of->kind == OT_SCRATCH_INLINED};
     for (uint32_t k = 0; k < of->values && k < OT_SIM_SCRATCH; k++)
-        s.bytes[k] = of->kind == OT_KERNEL_SELECTED ? selected_bytes(m, n, k + 1) : bytes;
+        s.bytes[k] = of->kind == OT_SCRATCH_SELECTED ? selected_bytes(m, n, k + 1) : bytes;
     return s;
 }
 
@@ -564,10 +564,10 @@ static void measure_unstated(maker *m)
 }
 
 ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                           ot_sim_orders orders, ot_arena *a, ot_sim_plan *out)
+                           ot_sim_orders orders, ot_arena *a, ot_sim_schedule *out)
 {
     maker m = {.g = g, .r = r, .a = a, .p = out};
-    *out = (ot_sim_plan){.g = g, .tensors_only = true};
+    *out = (ot_sim_schedule){.g = g, .tensors_only = true};
     out->values = OT_NEW_N(a, ot_sim_value, 2 * (size_t)g->n_values + 1);
     m.head = OT_NEW_N(a, ot_id, g->n_nodes + 1u);
     m.by = OT_NEW_N(a, uint32_t, g->n_values + 1u);

@@ -13,7 +13,7 @@ typedef struct ot_sim_pieces {
 
 /* A graph that runs again and again. */
 typedef struct ot_sim_frame {
-    ot_sim_plan plan;
+    ot_sim_schedule plan;
     ot_pattern pattern;
     bool has_pattern;  /* it ran once */
     int64_t converted; /* bytes of weights that are converted anew in each run, before all else */

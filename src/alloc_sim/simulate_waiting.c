@@ -28,7 +28,7 @@ static void put_in(largest *x, ot_id id, int64_t size)
     x->bytes[at] = size;
 }
 
-ot_status ot_sim_list_waiting(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
+ot_status ot_sim_list_waiting(const ot_sim_schedule *p, const ot_sim_step *last, ot_arena *a,
                               ot_sim_figures *out)
 {
     int64_t bytes[OT_WAITING];
@@ -49,7 +49,7 @@ ot_status ot_sim_list_waiting(const ot_sim_plan *p, const ot_sim_step *last, ot_
     return OT_OK;
 }
 
-ot_status ot_sim_list_held(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
+ot_status ot_sim_list_held(const ot_sim_schedule *p, const ot_sim_step *last, ot_arena *a,
                            ot_sim_figures *out)
 {
     int64_t bytes[OT_FULLEST];

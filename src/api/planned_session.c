@@ -47,8 +47,8 @@ typedef struct sized {
 } sized;
 
 struct ot_session_sizes {
-    ot_engine_plan plan; /* without shapes */
-    ot_model *shown;     /* a copy for the session that describes */
+    ot_engine_request plan; /* without shapes */
+    ot_model *shown;        /* a copy for the session that describes */
     sized all[SIZES];
     sized whole; /* for any size */
     uint64_t runs;
@@ -93,7 +93,7 @@ static ot_status describe(onnx_tile_session *s, ot_model **m, ot_session **x)
 }
 
 /* Each run says for which size. */
-static ot_status plan_later(onnx_tile_session *s, const ot_engine_plan *q, ot_model *shown,
+static ot_status plan_later(onnx_tile_session *s, const ot_engine_request *q, ot_model *shown,
                             ot_session *x)
 {
     s->sizes = OT_NEW(s->a, ot_session_sizes);
@@ -104,7 +104,7 @@ static ot_status plan_later(onnx_tile_session *s, const ot_engine_plan *q, ot_mo
     return OT_OK;
 }
 
-static ot_status plan_model(onnx_tile_session *s, ot_engine_plan *q)
+static ot_status plan_model(onnx_tile_session *s, ot_engine_request *q)
 {
     ot_model *shown = NULL;
     ot_session *x = NULL;
@@ -163,7 +163,7 @@ static ot_status bind_shapes(onnx_tile_session *s, const sized *x, ot_arena *a,
 
 static ot_status make_sized(onnx_tile_session *s, sized *x, ot_arena *a)
 {
-    ot_engine_plan q = s->sizes->plan;
+    ot_engine_request q = s->sizes->plan;
     ot_shape_binding *shapes;
     OT_TRY(bind_shapes(s, x, a, &shapes));
     q.shapes = shapes;
@@ -252,7 +252,7 @@ void ot_api_sizes_free(onnx_tile_session *s)
 
 #else
 
-static ot_status plan_model(onnx_tile_session *s, const ot_engine_plan *q)
+static ot_status plan_model(onnx_tile_session *s, const ot_engine_request *q)
 {
     return (void)s, (void)q, OT_OK;
 }
@@ -271,9 +271,9 @@ ot_status ot_api_plan_model(onnx_tile_session *s)
     OT_TRY(convert_inputs(s));
     if (s->plan == ONNX_TILE_PLAN_NOT || o.why || s->is_lent) return OT_OK;
     if (s->plan == ONNX_TILE_PLAN_AS_FILE && !o.restored) return OT_OK;
-    ot_engine_plan q = {.goal = s->plan == ONNX_TILE_PLAN_TIME ? OT_GOAL_TIME : OT_GOAL_MEMORY,
-                        .max_slowdown = OT_MAX_SLOWDOWN,
-                        .threads = s->threads};
+    ot_engine_request q = {.goal = s->plan == ONNX_TILE_PLAN_TIME ? OT_GOAL_TIME : OT_GOAL_MEMORY,
+                           .max_slowdown = OT_MAX_SLOWDOWN,
+                           .threads = s->threads};
     if (s->plan == ONNX_TILE_PLAN_AS_FILE) {
         q.goal = o.goal;
         q.max_slowdown = o.max_slowdown;

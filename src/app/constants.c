@@ -1,5 +1,5 @@
-/* Contents of the constants that a model computes, by the engine's reference kernels: they are what
- * ONNX Runtime makes of them while it loads the model (transform/fold_constants.c).
+/* Contents of the constants that a model computes, by the engine's reference implementations: they
+ * are what ONNX Runtime makes of them while it loads the model (transform/fold_constants.c).
  */
 #include "constants.h"
 

@@ -36,7 +36,7 @@ static ot_status keep_run(ot_run *r, ot_diag *d, ot_model **planned)
     return OT_OK;
 }
 
-static ot_run *make_run(const ot_engine_plan *q, ot_diag *d)
+static ot_run *make_run(const ot_engine_request *q, ot_diag *d)
 {
     ot_run *r = calloc(1, sizeof *r);
     if (!r) return NULL;
@@ -54,7 +54,7 @@ static ot_run *make_run(const ot_engine_plan *q, ot_diag *d)
 }
 
 /* *planned: NULL unless it is to be run in place of m. */
-static ot_status plan(ot_model *m, const ot_engine_plan *q, ot_diag *d, ot_model **planned)
+static ot_status plan(ot_model *m, const ot_engine_request *q, ot_diag *d, ot_model **planned)
 {
     bool better = false;
     ot_run *r = make_run(q, d);
@@ -70,7 +70,8 @@ static ot_status plan(ot_model *m, const ot_engine_plan *q, ot_diag *d, ot_model
     return s;
 }
 
-ot_status ot_plan_engine_copy(ot_model *m, const ot_engine_plan *q, ot_diag *d, ot_model **planned)
+ot_status ot_plan_engine_copy(ot_model *m, const ot_engine_request *q, ot_diag *d,
+                              ot_model **planned)
 {
     ot_diag own = {0}, *told = m->diag;
     *planned = NULL;
@@ -83,7 +84,7 @@ ot_status ot_plan_engine_copy(ot_model *m, const ot_engine_plan *q, ot_diag *d, 
     return s == OT_E_NOMEM ? ot_fail_nomem(d) : OT_OK;
 }
 
-ot_status ot_plan_for_engine(ot_model **m, const ot_engine_plan *q, ot_diag *d)
+ot_status ot_plan_for_engine(ot_model **m, const ot_engine_request *q, ot_diag *d)
 {
     ot_model *planned;
     OT_TRY(ot_plan_engine_copy(*m, q, d, &planned));
@@ -97,14 +98,15 @@ ot_status ot_plan_for_engine(ot_model **m, const ot_engine_plan *q, ot_diag *d)
 
 #else
 
-ot_status ot_plan_engine_copy(ot_model *m, const ot_engine_plan *q, ot_diag *d, ot_model **planned)
+ot_status ot_plan_engine_copy(ot_model *m, const ot_engine_request *q, ot_diag *d,
+                              ot_model **planned)
 {
     (void)m, (void)q, (void)d;
     *planned = NULL;
     return OT_OK;
 }
 
-ot_status ot_plan_for_engine(ot_model **m, const ot_engine_plan *q, ot_diag *d)
+ot_status ot_plan_for_engine(ot_model **m, const ot_engine_request *q, ot_diag *d)
 {
     (void)m, (void)q, (void)d;
     return OT_OK;

@@ -457,7 +457,7 @@ static ot_status dump_kernel(const ot_run *r, const ot_region *x)
 }
 
 /* D/program-<id>.tk: the region as a kernel that runs; where there is none, why. */
-static ot_status print_program(const ot_run *r, const ot_region *x, const ot_region_program *p,
+static ot_status print_program(const ot_run *r, const ot_region *x, const ot_lowered_region *p,
                                FILE *f)
 {
     const char *target = r->options.target;
@@ -484,7 +484,7 @@ static ot_status print_program(const ot_run *r, const ot_region *x, const ot_reg
 static ot_status dump_program(const ot_run *r, const ot_region *x)
 {
     char path[4096];
-    ot_region_program p;
+    ot_lowered_region p;
     int n = snprintf(path, sizeof path, "%s/program-%u.tk", r->options.dump_dir, x->id);
     if (n < 0 || (size_t)n >= sizeof path)
         return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");

@@ -113,7 +113,8 @@ const char *ot_run_shape_text(const ot_run *run, ot_arena *a);
 
 /* ---- slow_nodes.c ---- */
 
-/* Nodes of g that the engine runs by reference kernels, in words; "": none. NULL: no memory. */
+/* Nodes of g that the engine runs by reference implementations, in words; "": none. NULL: no
+ * memory. */
 const char *ot_slow_nodes_text(const ot_graph *g, ot_arena *a);
 
 /* ---- text_file.c: .ot files ---- */

@@ -1,4 +1,4 @@
-/* Which nodes of a model the engine runs by reference kernels: told before anything runs.
+/* Which nodes of a model the engine runs by reference implementations: told before anything runs.
  *
  *   "Det 'd'; Unique 'u1', 'u2', 'u3' and 4 more"
  */

@@ -76,11 +76,11 @@ static ot_status load_original(work *w)
 static ot_status plan_restored(const work *w, side *t, const ot_original *was)
 {
     if (!was->restored || w->r->no_plan || w->r->device.name) return OT_OK;
-    const ot_engine_plan q = {.goal = was->goal,
-                              .max_slowdown = was->max_slowdown,
-                              .threads = threads_of(w),
-                              .shapes = t->run.options.shapes,
-                              .n_shapes = t->run.options.n_shapes};
+    const ot_engine_request q = {.goal = was->goal,
+                                 .max_slowdown = was->max_slowdown,
+                                 .threads = threads_of(w),
+                                 .shapes = t->run.options.shapes,
+                                 .n_shapes = t->run.options.n_shapes};
     return ot_plan_for_engine(&t->run.model, &q, w->d);
 }
 
@@ -420,8 +420,8 @@ static ot_status write_reports(work *w)
 
 static ot_status say(const work *w)
 {
-    ot_bench_place at[SIDES];
-    for (int k = 0; k < SIDES; k++) at[k] = (ot_bench_place){&w->on[k], w->side[k].x.s};
+    ot_bench_side_device at[SIDES];
+    for (int k = 0; k < SIDES; k++) at[k] = (ot_bench_side_device){&w->on[k], w->side[k].x.s};
     if (w->r->json)
         ot_bench_json(&w->facts, at, stdout);
     else if (!w->r->quiet) {

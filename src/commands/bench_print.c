@@ -87,7 +87,7 @@ static void print_outputs(const ot_bench_facts *b, FILE *f)
     }
 }
 
-void ot_bench_print(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f)
+void ot_bench_print(const ot_bench_facts *b, const ot_bench_side_device at[2], FILE *f)
 {
     const ot_bench_side *o = &b->side[0], *t = &b->side[1];
     char left[32], right[32];
@@ -116,7 +116,7 @@ void ot_bench_print(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f
 
 /* ---- JSON ---- */
 
-static void put_side(const ot_bench_side *s, const ot_bench_place *at, fact_json *to)
+static void put_side(const ot_bench_side *s, const ot_bench_side_device *at, fact_json *to)
 {
     ot_json_open(to->json, s->name);
     ot_facts_put_struct(NULL, &FACTS_BENCH_SIDE, s, &to->base);
@@ -124,7 +124,7 @@ static void put_side(const ot_bench_side *s, const ot_bench_place *at, fact_json
     ot_json_close(to->json);
 }
 
-void ot_bench_json(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f)
+void ot_bench_json(const ot_bench_facts *b, const ot_bench_side_device at[2], FILE *f)
 {
     ot_json j = {.f = f};
     fact_json to = ot_facts_json_sink(&j, true);

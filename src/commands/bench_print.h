@@ -7,12 +7,12 @@
 #include "report/facts/bench_facts.h"
 
 /* A side on a device, in the order of the facts. */
-typedef struct ot_bench_place {
+typedef struct ot_bench_side_device {
     const ot_model_device *on; /* on->dev NULL: the host */
     const ot_session *session;
-} ot_bench_place;
+} ot_bench_side_device;
 
-void ot_bench_print(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f);
-void ot_bench_json(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f);
+void ot_bench_print(const ot_bench_facts *b, const ot_bench_side_device at[2], FILE *f);
+void ot_bench_json(const ot_bench_facts *b, const ot_bench_side_device at[2], FILE *f);
 
 #endif

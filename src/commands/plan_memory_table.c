@@ -82,7 +82,7 @@ static ot_status plan_table(ot_memory_work *w, const ot_pack_file *f)
 
     r->plans = OT_NEW(r->arena, ot_scope_plan);
     if (!offsets || !r->plans) return ot_fail_nomem(w->d);
-    ot_table_plan plan = {.offsets = offsets};
+    ot_table_layout plan = {.offsets = offsets};
     OT_TRY(ot_pack_table(f, w->path, m->mode, &o, w->d, &plan));
     r->plans[0] = plan.memory;
     OT_TRY(say_price(w, &r->plans[0]));

@@ -78,11 +78,12 @@ static ot_status plan(work *w)
     const ot_run_request *r = w->r;
     const bool restored = w->original.restored && !r->no_plan;
     if (w->on.dev || r->reference || w->original.why || !(restored || r->has_goal)) return OT_OK;
-    const ot_engine_plan q = {.goal = r->has_goal ? r->goal : w->original.goal,
-                              .max_slowdown = restored ? w->original.max_slowdown : OT_MAX_SLOWDOWN,
-                              .threads = r->threads,
-                              .shapes = w->feed.shapes,
-                              .n_shapes = w->feed.n_shapes};
+    const ot_engine_request q = {.goal = r->has_goal ? r->goal : w->original.goal,
+                                 .max_slowdown = restored ? w->original.max_slowdown
+                                                          : OT_MAX_SLOWDOWN,
+                                 .threads = r->threads,
+                                 .shapes = w->feed.shapes,
+                                 .n_shapes = w->feed.n_shapes};
     return ot_plan_for_engine(&w->m, &q, w->d);
 }
 

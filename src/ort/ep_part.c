@@ -43,7 +43,7 @@ typedef struct form {
 
 typedef struct part {
     ort_compute_info info; /* first: the runtime hands it back */
-    ort_kernel kernel;
+    ort_computed computed;
     ep_settings settings;
     char **inputs;        /* [n_inputs] names */
     bool *fixed;          /* [n_inputs] dimensions are known */
@@ -59,7 +59,7 @@ static const char NAME[] = "OnnxTile";
 
 static ort_status *no_memory(const part *p)
 {
-    return ort_failure(p->kernel.api, "out of memory", NULL);
+    return ort_failure(p->computed.api, "out of memory", NULL);
 }
 
 /* ---- planning ---- */
@@ -104,7 +104,7 @@ static ort_status *plan(const part *p, const form *f, void **bytes, size_t *n)
     if (onnx_tile_create(&t) != ONNX_TILE_OK) return no_memory(p);
     ort_status *st = plan_into(p, f, t) && onnx_tile_save_lent(t, bytes, n) == ONNX_TILE_OK
                          ? NULL
-                         : ort_failure(p->kernel.api, NAME, onnx_tile_error(t));
+                         : ort_failure(p->computed.api, NAME, onnx_tile_error(t));
     onnx_tile_free(t);
     return st;
 }
@@ -119,7 +119,7 @@ static ort_status *lend(const part *p, form *f)
     if (!*path) return no_memory(p);
     snprintf(line, sizeof line, "'%.300s' was written to since the session was made, or is cut off",
              path);
-    return ort_failure(p->kernel.api, NAME, line);
+    return ort_failure(p->computed.api, NAME, line);
 }
 
 /* The session of what was planned. */
@@ -127,13 +127,13 @@ static ort_status *load(part *p, const form *f, onnx_tile_session *session, cons
                         size_t n)
 {
     const ep_pieces *x = &f->model.pieces;
-    p->kernel.session = session;
-    TRY_ORT(ort_kernel_set_threads(&p->kernel, p->settings.threads, p->kernel.parallel));
+    p->computed.session = session;
+    TRY_ORT(ort_computed_set_threads(&p->computed, p->settings.threads, p->computed.parallel));
     if (onnx_tile_session_load_lent(session, bytes, n, x->lent, x->n) != ONNX_TILE_OK)
-        return ort_failure(p->kernel.api, NAME, onnx_tile_session_error(session));
+        return ort_failure(p->computed.api, NAME, onnx_tile_session_error(session));
     return onnx_tile_session_input_count(session) == f->n_from
                ? NULL
-               : ort_failure(p->kernel.api, NAME, "a part has other inputs than its model");
+               : ort_failure(p->computed.api, NAME, "a part has other inputs than its model");
 }
 
 static void forget(sized *s)
@@ -175,7 +175,7 @@ static ort_status *make_session(part *p, form *f, sized *s)
 /* Dimensions of input k behind the others. */
 static ort_status *read_dims(part *p, ort_context *c, size_t k)
 {
-    const ort_api *api = p->kernel.api;
+    const ort_api *api = p->computed.api;
     const ort_value *value;
     ort_shape *s;
     size_t rank = 0;
@@ -215,14 +215,14 @@ static ort_status *find_session(part *p, form *f, ort_context *c)
     }
     if (!is_asked(p, &f->all[at])) TRY_ORT(make_session(p, f, &f->all[at]));
     f->all[at].last = ++p->runs;
-    p->kernel.session = f->all[at].session;
+    p->computed.session = f->all[at].session;
     return NULL;
 }
 
 /* The form for this run. */
 static ort_status *find_form(part *p, ort_context *c, form **out)
 {
-    const ort_api *api = p->kernel.api;
+    const ort_api *api = p->computed.api;
     size_t n = 0;
     *out = &p->usual;
     TRY_ORT(CALL(api, ORT_INPUT_COUNT, ort_count)(c, &n));
@@ -245,20 +245,20 @@ static ort_status *run(part *p, ort_context *c)
     if (f->is_free)
         TRY_ORT(find_session(p, f, c));
     else
-        p->kernel.session = f->all[0].session;
-    p->kernel.from = f->from;
-    return ort_kernel_run(&p->kernel, c);
+        p->computed.session = f->all[0].session;
+    p->computed.from = f->from;
+    return ort_computed_run(&p->computed, c);
 }
 
 static ort_status *compute(ort_compute_info *info, void *state, ort_context *c)
 {
     part *p = (part *)info;
     (void)state;
-    pthread_mutex_lock(&p->kernel.lock);
-    p->kernel.running = c;
+    pthread_mutex_lock(&p->computed.lock);
+    p->computed.running = c;
     ort_status *st = run(p, c);
-    p->kernel.running = NULL;
-    pthread_mutex_unlock(&p->kernel.lock);
+    p->computed.running = NULL;
+    pthread_mutex_unlock(&p->computed.lock);
     return st;
 }
 
@@ -281,9 +281,9 @@ static ort_status *create_state(ort_compute_info *info, ort_compute_context *c, 
 #ifdef __GLIBC__
     (void)malloc_trim(0); /* the runtime has let constants go that only parts read */
 #endif
-    pthread_mutex_lock(&p->kernel.lock);
+    pthread_mutex_lock(&p->computed.lock);
     ort_status *st = open_planned(p, &p->usual);
-    pthread_mutex_unlock(&p->kernel.lock);
+    pthread_mutex_unlock(&p->computed.lock);
     return st;
 }
 
@@ -349,7 +349,7 @@ static ort_status *fill_form(part *p, const ep_tables *t, const ort_graph *g, co
 {
     const bool usual = f == &p->usual;
     const char *path = "";
-    TRY_ORT(CALL(p->kernel.api, ORT_GRAPH_PATH, ort_graph_path)(g, &path));
+    TRY_ORT(CALL(p->computed.api, ORT_GRAPH_PATH, ort_graph_path)(g, &path));
     TRY_ORT(ep_model_write(t, g, node, usual, &f->model));
     f->all = calloc(p->settings.sizes, sizeof *f->all);
     f->from = calloc(p->n_inputs + 1, sizeof *f->from);
@@ -393,7 +393,7 @@ void ep_part_free(ort_compute_info *info)
     free(p->fixed);
     free(p->defaults);
     free(p->dims);
-    pthread_mutex_destroy(&p->kernel.lock);
+    pthread_mutex_destroy(&p->computed.lock);
     free(p);
 }
 
@@ -402,15 +402,15 @@ ort_status *ep_part_new(const ep_tables *t, const ep_settings *s, const ort_grap
 {
     part *p = calloc(1, sizeof *p);
     *out = NULL;
-    if (!p || pthread_mutex_init(&p->kernel.lock, NULL) != 0) {
+    if (!p || pthread_mutex_init(&p->computed.lock, NULL) != 0) {
         free(p);
         return ort_failure(t->api, "out of memory", NULL);
     }
     p->info = (ort_compute_info){ORT_VERSION_EP, create_state, compute, release_state};
     p->settings = *s;
-    p->kernel.api = t->api;
-    p->kernel.what = NAME;
-    p->kernel.parallel = s->threads ? NULL : CALL(t->api, ORT_PARALLEL_FOR, ort_parallel_for);
+    p->computed.api = t->api;
+    p->computed.what = NAME;
+    p->computed.parallel = s->threads ? NULL : CALL(t->api, ORT_PARALLEL_FOR, ort_parallel_for);
     ort_status *st = fill(p, t, g, node);
     if (st)
         ep_part_free(&p->info);

@@ -42,7 +42,7 @@ static uint32_t threads_said(const setting *s, const ort_api *api, const ort_inf
     return !none && asked > 0 && asked <= ORT_THREADS_LIMIT ? (uint32_t)asked : 0;
 }
 
-static ort_status *load_body(ort_kernel *k, const ort_info *info)
+static ort_status *load_body(ort_computed *k, const ort_info *info)
 {
     ort_attribute_string get = CALL(k->api, ORT_ATTRIBUTE_STRING, ort_attribute_string);
     size_t n = 0;
@@ -58,24 +58,24 @@ static ort_status *load_body(ort_kernel *k, const ort_info *info)
 
 static void destroy(void *object)
 {
-    ort_kernel *k = object;
+    ort_computed *k = object;
     if (!k) return;
     onnx_tile_session_free(k->session);
     pthread_mutex_destroy(&k->lock);
     free(k);
 }
 
-static ort_status *fill_kernel(ort_kernel *k, const setting *s, const ort_info *info)
+static ort_status *fill_kernel(ort_computed *k, const setting *s, const ort_info *info)
 {
     if (onnx_tile_session_create(&k->session) != ONNX_TILE_OK)
         return ort_failure(k->api, "out of memory", NULL);
-    TRY_ORT(ort_kernel_set_threads(k, threads_said(s, k->api, info), s->parallel));
+    TRY_ORT(ort_computed_set_threads(k, threads_said(s, k->api, info), s->parallel));
     return load_body(k, info);
 }
 
 static ort_status *create(const ort_op *op, const ort_api *api, const ort_info *info, void **out)
 {
-    ort_kernel *k = calloc(1, sizeof *k);
+    ort_computed *k = calloc(1, sizeof *k);
     *out = NULL;
     if (!k || pthread_mutex_init(&k->lock, NULL) != 0) {
         free(k);
@@ -93,10 +93,10 @@ static ort_status *create(const ort_op *op, const ort_api *api, const ort_info *
 
 static ort_status *compute(void *object, ort_context *c)
 {
-    ort_kernel *k = object;
+    ort_computed *k = object;
     pthread_mutex_lock(&k->lock);
     k->running = c;
-    ort_status *st = ort_kernel_run(k, c);
+    ort_status *st = ort_computed_run(k, c);
     k->running = NULL;
     pthread_mutex_unlock(&k->lock);
     return st;

@@ -38,13 +38,13 @@ static uint32_t threads_of_machine(void)
  * are packed when the session is made among it, the engine does in the calling thread. */
 static void run_on_runtime(void *of, onnx_tile_task *task, size_t n, void *job)
 {
-    const ort_kernel *k = of;
+    const ort_computed *k = of;
     if (!k->running) return;
     ort_status *st = k->parallel(k->running, task, n, 0, job);
     if (st) CALL(k->api, ORT_RELEASE_STATUS, ort_release_status)(st);
 }
 
-ort_status *ort_kernel_set_threads(ort_kernel *k, uint32_t threads, ort_parallel_for parallel)
+ort_status *ort_computed_set_threads(ort_computed *k, uint32_t threads, ort_parallel_for parallel)
 {
     /* how many are the runtime's is not told: those of the machine are the most that take part */
     TRY_TILE(k,
@@ -57,7 +57,7 @@ ort_status *ort_kernel_set_threads(ort_kernel *k, uint32_t threads, ort_parallel
 /* ---- running ---- */
 
 /* Dimensions and type of an input against what the session takes. */
-static ort_status *bind_shaped(ort_kernel *k, uint32_t at, const ort_value *value,
+static ort_status *bind_shaped(ort_computed *k, uint32_t at, const ort_value *value,
                                const ort_shape *shape)
 {
     static const char nothing[1]; /* of an array without elements */
@@ -82,14 +82,14 @@ static ort_status *bind_shaped(ort_kernel *k, uint32_t at, const ort_value *valu
     return NULL;
 }
 
-static ort_status *omitted(const ort_kernel *k, uint32_t at)
+static ort_status *omitted(const ort_computed *k, uint32_t at)
 {
     onnx_tile_tensor want;
     TRY_TILE(k, onnx_tile_session_input(k->session, at, &want));
     return ort_failure(k->api, "an input that its body needs is omitted", want.name);
 }
 
-static ort_status *bind_input(ort_kernel *k, ort_context *c, uint32_t at)
+static ort_status *bind_input(ort_computed *k, ort_context *c, uint32_t at)
 {
     const ort_value *value;
     ort_shape *shape;
@@ -128,7 +128,7 @@ int64_t ort_tensor_bytes(const onnx_tile_tensor *t)
 }
 
 /* The runtime made a tensor of the type that its graph states for the output. Is it the body's? */
-static ort_status *check_type(const ort_kernel *k, const ort_value *value,
+static ort_status *check_type(const ort_computed *k, const ort_value *value,
                               const onnx_tile_tensor *t)
 {
     ort_shape *shape;
@@ -142,7 +142,7 @@ static ort_status *check_type(const ort_kernel *k, const ort_value *value,
 }
 
 /* The runtime's memory for an output; NULL: nobody wants it. */
-static ort_status *place_of(const ort_kernel *k, ort_context *c, uint32_t at,
+static ort_status *place_of(const ort_computed *k, ort_context *c, uint32_t at,
                             const onnx_tile_tensor *t, void **data)
 {
     ort_value *value = NULL;
@@ -153,7 +153,7 @@ static ort_status *place_of(const ort_kernel *k, ort_context *c, uint32_t at,
     return CALL(k->api, ORT_TENSOR_DATA, ort_tensor_data)(value, data);
 }
 
-static ort_status *bind_output(ort_kernel *k, ort_context *c, uint32_t at)
+static ort_status *bind_output(ort_computed *k, ort_context *c, uint32_t at)
 {
     onnx_tile_tensor t;
     void *data = NULL;
@@ -165,7 +165,7 @@ static ort_status *bind_output(ort_kernel *k, ort_context *c, uint32_t at)
 }
 
 /* What was not computed in the runtime's memory, where somebody wants it. */
-static ort_status *copy_output(ort_kernel *k, ort_context *c, uint32_t at)
+static ort_status *copy_output(ort_computed *k, ort_context *c, uint32_t at)
 {
     onnx_tile_tensor t;
     const void *from;
@@ -181,7 +181,7 @@ static ort_status *copy_output(ort_kernel *k, ort_context *c, uint32_t at)
     return NULL;
 }
 
-ort_status *ort_kernel_run(ort_kernel *k, ort_context *c)
+ort_status *ort_computed_run(ort_computed *k, ort_context *c)
 {
     size_t n_in, n_out;
     TRY_ORT(CALL(k->api, ORT_INPUT_COUNT, ort_count)(c, &n_in));

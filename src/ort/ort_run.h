@@ -22,7 +22,7 @@
     } while (0)
 
 /* A node of the runtime's that the engine computes. */
-typedef struct ort_kernel {
+typedef struct ort_computed {
     const ort_api *api;
     const char *what;           /* of whom failures speak */
     onnx_tile_session *session; /* owned by whoever made it */
@@ -31,7 +31,7 @@ typedef struct ort_kernel {
     const ort_context *running; /* NULL: no run is under way */
     /* [inputs of the session] which input of the node each is; NULL: the same, and as many */
     const uint32_t *from;
-} ort_kernel;
+} ort_computed;
 
 /* "onnx_tile: what: why"; why may be NULL. */
 ort_status *ort_failure(const ort_api *api, const char *what, const char *why);
@@ -39,11 +39,11 @@ ort_status *ort_failure(const ort_api *api, const char *what, const char *why);
 int ort_minor_version(const ort_base *base);
 /* `threads` of its own for the kernel's session, which is not loaded yet; 0: the runtime's, through
  * `parallel`, which do not tell how many they are. */
-ort_status *ort_kernel_set_threads(ort_kernel *k, uint32_t threads, ort_parallel_for parallel);
+ort_status *ort_computed_set_threads(ort_computed *k, uint32_t threads, ort_parallel_for parallel);
 /* Bytes of an array; -1: dimensions that are not known, or a type that is not bound. */
 int64_t ort_tensor_bytes(const onnx_tile_tensor *t);
 /* Run the session on the arrays of c: inputs are read where they lie, outputs of fixed dimensions
  * are computed in the runtime's memory, others are copied there. Under the lock. */
-ort_status *ort_kernel_run(ort_kernel *k, ort_context *c);
+ort_status *ort_computed_run(ort_computed *k, ort_context *c);
 
 #endif

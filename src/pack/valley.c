@@ -76,7 +76,7 @@ static bool out_of_steps(valley *s)
 }
 
 /* Try what may rest at the place, then nothing. */
-static bool branch(valley *s, const uint32_t *list, uint32_t n, valley_place place)
+static bool branch(valley *s, const uint32_t *list, uint32_t n, valley_branch place)
 {
     size_t trail = s->n_trail;
     uint32_t stack = s->n_stack;
@@ -108,7 +108,7 @@ static bool branch(valley *s, const uint32_t *list, uint32_t n, valley_place pla
 static bool solve(valley *s, const uint32_t *list, uint32_t n)
 {
     uint32_t lo = s->items[list[0]].first, hi = lo;
-    valley_place place;
+    valley_branch place;
     if (out_of_steps(s)) return false;
     for (uint32_t k = 0; k < n; k++)
         if (s->items[list[k]].last > hi) hi = s->items[list[k]].last;

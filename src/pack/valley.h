@@ -74,10 +74,10 @@ typedef struct valley {
 } valley;
 
 /* The place to branch on. */
-typedef struct valley_place {
+typedef struct valley_branch {
     uint32_t section;
     int64_t waste; /* floor if no item sits here; VALLEY_NO_LEVEL: some item must */
-} valley_place;
+} valley_branch;
 
 /* valley_state.c */
 /* nomem: OT_E_NOMEM */
@@ -107,7 +107,7 @@ void valley_memo_add(valley *s, uint64_t hash, const uint32_t *list, uint32_t n,
 bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi);
 /* false: dead end */
 bool valley_choose(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi,
-                   valley_place *out);
+                   valley_branch *out);
 /* best first */
 uint32_t valley_candidates(valley *s, const uint32_t *list, uint32_t n, uint32_t section,
                            uint32_t *out);

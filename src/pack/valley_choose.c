@@ -206,14 +206,14 @@ static int64_t next_level(const valley *s, uint32_t u, int64_t rest_on)
     return level;
 }
 
-typedef struct best_place {
+typedef struct best_offset {
     double score;
     int64_t slack;
     bool found, dead;
-} best_place;
+} best_offset;
 
 /* Weigh section u, whose next level is `level`. */
-static void weigh(valley *s, uint32_t u, int64_t level, best_place *best, valley_place *out)
+static void weigh(valley *s, uint32_t u, int64_t level, best_offset *best, valley_branch *out)
 {
     bool waste = level != LEVEL_MAX && level <= s->capacity - s->rest[u];
     if (!(s->rules & OT_PACK_SECTIONS)) waste = level != LEVEL_MAX && level <= s->capacity;
@@ -230,14 +230,14 @@ static void weigh(valley *s, uint32_t u, int64_t level, best_place *best, valley
     }
     if (best->found && (score > best->score || (score == best->score && slack >= best->slack)))
         return;
-    *best = (best_place){score, slack, true, best->dead};
-    *out = (valley_place){u, waste ? level : VALLEY_NO_LEVEL};
+    *best = (best_offset){score, slack, true, best->dead};
+    *out = (valley_branch){u, waste ? level : VALLEY_NO_LEVEL};
 }
 
 /* Sections [l, r) with one floor. Items that reach in from outside have tops above the floor
  * too. A section where an item could sit on the floor but hangs over a lower one (with gaps
  * only) has to wait. */
-static void weigh_valley(valley *s, uint32_t l, uint32_t r, best_place *best, valley_place *out)
+static void weigh_valley(valley *s, uint32_t l, uint32_t r, best_offset *best, valley_branch *out)
 {
     int64_t left = LEVEL_MAX;
     int64_t *right = s->right;
@@ -251,9 +251,9 @@ static void weigh_valley(valley *s, uint32_t l, uint32_t r, best_place *best, va
 }
 
 bool valley_choose(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi,
-                   valley_place *out)
+                   valley_branch *out)
 {
-    best_place best = {0};
+    best_offset best = {0};
     survey(s, list, n, lo, hi);
     for (uint32_t l = lo; l < hi;) {
         uint32_t r = l + 1;

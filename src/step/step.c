@@ -5,7 +5,7 @@
 #define ROWS_MAX  ((int64_t)1 << 32)
 
 /* Rows of the reference in a step, of the named input's `rows`. */
-static ot_status choose_rows(step_plan *p, const ot_step_request *r, ot_step_facts *x)
+static ot_status choose_rows(step_model *p, const ot_step_request *r, ot_step_facts *x)
 {
     const ot_axis_flow *f = p->flow;
     const ot_id named = f->input[f->named];
@@ -22,7 +22,7 @@ static ot_status choose_rows(step_plan *p, const ot_step_request *r, ot_step_fac
 }
 
 /* All extents of the named input that the model takes, modulo align. */
-static ot_status note_remainders(const step_plan *p, ot_step_facts *x)
+static ot_status note_remainders(const step_model *p, ot_step_facts *x)
 {
     const ot_axis_flow *f = p->flow;
     const ot_id named = f->input[f->named];
@@ -37,7 +37,7 @@ static ot_status note_remainders(const step_plan *p, ot_step_facts *x)
 
 /* Which outputs say what rows of theirs there are, and whether anything depends on where rows
  * lie. */
-static ot_status find_counting(step_plan *p)
+static ot_status find_counting(step_model *p)
 {
     const ot_flow *f = p->flow->flow;
     const int64_t before = f->extent - f->extent % f->align + f->align;
@@ -68,7 +68,7 @@ static ot_status find_counting(step_plan *p)
 }
 
 /* m at a size that holds the place for which nodes are written, and as many steps behind it. */
-static ot_status infer_there(step_plan *p)
+static ot_status infer_there(step_model *p)
 {
     const ot_axis_flow *f = p->flow;
     const int64_t rows = f->flow->extent % f->flow->align + 2 * p->place * p->rows;
@@ -94,7 +94,7 @@ static ot_status put_metadata(ot_model *m, const ot_step_facts *x)
     return m->step ? OT_OK : ot_fail_nomem(m->diag);
 }
 
-static ot_status write(step_plan *p, const ot_step_request *r, ot_step_facts *x)
+static ot_status write(step_model *p, const ot_step_request *r, ot_step_facts *x)
 {
     OT_TRY(ot_axis_flow_find(p->m, r->shapes, r->n_shapes, r->input, r->axis, p->flow));
     OT_TRY(choose_rows(p, r, x));
@@ -114,7 +114,7 @@ static ot_status write(step_plan *p, const ot_step_request *r, ot_step_facts *x)
 ot_status ot_step_write(ot_model *m, const ot_step_request *r, ot_step_facts **out)
 {
     ot_axis_flow flow = {0};
-    step_plan p = {.m = m, .g = m->graph, .flow = &flow, .a = ot_arena_new()};
+    step_model p = {.m = m, .g = m->graph, .flow = &flow, .a = ot_arena_new()};
     *out = OT_NEW(m->arena, ot_step_facts);
     ot_status s = OT_OK;
     if (!p.a || !*out)

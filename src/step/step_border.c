@@ -4,21 +4,21 @@
  */
 #include "step_internal.h"
 
-static const ot_row_map *map_of(const step_plan *p, ot_id id, uint32_t j)
+static const ot_row_map *map_of(const step_model *p, ot_id id, uint32_t j)
 {
     const ot_row_map *maps = p->flow->flow->map[id];
     return maps && maps[j].p > 0 ? &maps[j] : NULL;
 }
 
 /* Rows before the first are zeros that nobody has written. */
-static bool starts_with_zeros(const step_plan *p, const step_node *x, ot_id v)
+static bool starts_with_zeros(const step_model *p, const step_node *x, ot_id v)
 {
     const step_value *of = &p->values[v];
     return x->outside.kind == OT_OUTSIDE_VALUE && x->outside.operand == OT_NONE &&
            x->outside.number == 0 && !of->anew && of->lag == 0;
 }
 
-static void find_low(step_plan *p, ot_id id, uint32_t j)
+static void find_low(step_model *p, ot_id id, uint32_t j)
 {
     const ot_row_map *m = map_of(p, id, j);
     step_node *x = &p->nodes[id];
@@ -29,7 +29,7 @@ static void find_low(step_plan *p, ot_id id, uint32_t j)
 
 /* Rows of each value that outputs depend on, top [n_values] of them, for one extent of the
  * reference: which nodes read rows behind the last. */
-static void find_high(step_plan *p, const int64_t *made, int64_t *top)
+static void find_high(step_model *p, const int64_t *made, int64_t *top)
 {
     const ot_graph *g = p->g;
     memset(top, 0, (p->n_values + 1u) * sizeof *top);
@@ -54,7 +54,7 @@ static void find_high(step_plan *p, const int64_t *made, int64_t *top)
 }
 
 /* A single zero point, or none, that all real zeros are of. */
-static bool has_one_zero(const step_plan *p, const ot_node *n)
+static bool has_one_zero(const step_model *p, const ot_node *n)
 {
     int64_t elems;
     if (n->op != OT_OP_DequantizeLinear) return false;
@@ -64,7 +64,7 @@ static bool has_one_zero(const step_plan *p, const ot_node *n)
 
 /* Zeros outside of operand j of node id, which DequantizeLinear makes, are zero points outside of
  * its own operand: nothing comes between it and its readers, which runtimes run as one. */
-static void move_to_bytes(step_plan *p, ot_id id, uint32_t j)
+static void move_to_bytes(step_model *p, ot_id id, uint32_t j)
 {
     step_node *x = &p->nodes[id];
     if (!(x->read[j].low || x->read[j].high)) return;
@@ -81,7 +81,7 @@ static void move_to_bytes(step_plan *p, ot_id id, uint32_t j)
     x->read[j].low = x->read[j].high = false;
 }
 
-static ot_status check(const step_plan *p, ot_id id)
+static ot_status check(const step_model *p, ot_id id)
 {
     const step_node *x = &p->nodes[id];
     bool any = false;
@@ -91,7 +91,7 @@ static ot_status check(const step_plan *p, ot_id id)
     return OT_OK;
 }
 
-ot_status step_find_borders(step_plan *p)
+ot_status step_find_borders(step_model *p)
 {
     const ot_graph *g = p->g;
     int64_t *top = OT_NEW_N(p->a, int64_t, p->n_values + 1u);

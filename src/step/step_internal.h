@@ -43,7 +43,7 @@ typedef struct step_node {
     ot_adapted how;
 } step_node;
 
-typedef struct step_plan {
+typedef struct step_model {
     ot_model *m; /* what is written: at a large size, with as many steps as it takes */
     ot_graph *g;
     ot_axis_flow *flow;
@@ -55,27 +55,27 @@ typedef struct step_plan {
     uint32_t n_values;  /* of the model as it was */
     bool counts;        /* it matters where rows lie */
     bool *told;         /* [n_outputs] an output says which rows there are */
-} step_plan;
+} step_model;
 
 /* "node '<name>' (Op): why" as OT_E_INPUT. */
-ot_status step_refuse(const step_plan *p, ot_id node, const char *why);
+ot_status step_refuse(const step_model *p, ot_id node, const char *why);
 
-/* ---- step_plan.c: which rows are made and read ---- */
+/* ---- step_model.c: which rows are made and read ---- */
 
 /* Requires m as it was read, flow, rows. Fails: OT_E_INPUT, OT_E_NOMEM. */
-ot_status step_plan_rows(step_plan *p) OT_MUST_USE;
+ot_status step_plan_rows(step_model *p) OT_MUST_USE;
 /* Nodes for a step at p->place. Requires that m has shapes there. Fails: as above. */
-ot_status step_plan_nodes(step_plan *p) OT_MUST_USE;
+ot_status step_plan_nodes(step_model *p) OT_MUST_USE;
 
 /* ---- step_border.c ---- */
 
 /* Fill low and high of all reads. Fails: OT_E_INPUT, OT_E_NOMEM. */
-ot_status step_find_borders(step_plan *p) OT_MUST_USE;
+ot_status step_find_borders(step_model *p) OT_MUST_USE;
 
 /* ---- step_write.c ---- */
 
 typedef struct step_writer {
-    step_plan *p;
+    step_model *p;
     ot_graph *g;
     ot_step_facts *facts;
     size_t cap_states;
@@ -84,7 +84,7 @@ typedef struct step_writer {
     ot_id first, seen; /* counters: the reference's rows before this step, and all there are; [1] */
 } step_writer;
 
-ot_status step_write_model(step_plan *p, ot_step_facts *facts) OT_MUST_USE;
+ot_status step_write_model(step_model *p, ot_step_facts *facts) OT_MUST_USE;
 
 /* A node with one result of this type. in: [n]. */
 ot_status step_op(step_writer *w, const char *op, const ot_id *in, uint32_t n, ot_attr_list attrs,

@@ -13,7 +13,7 @@
 
 #define STEPS_MAX (1 << 24) /* that the farthest row lies away */
 
-ot_status step_refuse(const step_plan *p, ot_id node, const char *why)
+ot_status step_refuse(const step_model *p, ot_id node, const char *why)
 {
     const ot_node *n = &p->g->nodes[node];
     const char *name = n->name[0] || n->n_out == 0 || n->out[0] == OT_NONE
@@ -23,7 +23,7 @@ ot_status step_refuse(const step_plan *p, ot_id node, const char *why)
                    name, n->op_type, why);
 }
 
-static const ot_row_map *map_of(const step_plan *p, ot_id id, uint32_t j)
+static const ot_row_map *map_of(const step_model *p, ot_id id, uint32_t j)
 {
     const ot_row_map *maps = p->flow->flow->map[id];
     return maps && maps[j].p > 0 ? &maps[j] : NULL;
@@ -31,14 +31,14 @@ static const ot_row_map *map_of(const step_plan *p, ot_id id, uint32_t j)
 
 /* ---- what is used ---- */
 
-static bool follows(const step_plan *p, ot_id v)
+static bool follows(const step_model *p, ot_id v)
 {
     const ot_spread *s = p->flow->s;
     return s->axis[v] >= 0 && s->reads[v] && !s->behind[v] && p->flow->flow->num[v] > 0;
 }
 
 /* What keeps output y from being made row by row: the first barrier that it depends on. */
-static ot_status refuse_output(const step_plan *p, ot_id y)
+static ot_status refuse_output(const step_model *p, ot_id y)
 {
     const ot_graph *g = p->flow->model->graph;
     const ot_spread *s = p->flow->s;
@@ -65,7 +65,7 @@ static ot_status refuse_output(const step_plan *p, ot_id y)
 }
 
 /* Node id, some result of which is used: has it rows, and may it be used so? */
-static ot_status use_node(step_plan *p, ot_id id)
+static ot_status use_node(step_model *p, ot_id id)
 {
     const ot_spread *s = p->flow->s;
     const ot_node *n = &p->g->nodes[id];
@@ -95,7 +95,7 @@ static ot_status use_node(step_plan *p, ot_id id)
     return OT_OK;
 }
 
-static ot_status find_used(step_plan *p)
+static ot_status find_used(step_model *p)
 {
     ot_graph *g = p->g;
     const ot_spread *s = p->flow->s;
@@ -118,14 +118,14 @@ static ot_status find_used(step_plan *p)
 /* ---- lags ---- */
 
 /* Rows of v that the reference's `rows` rows are. */
-static int64_t scaled(const step_plan *p, ot_id v, int64_t rows)
+static int64_t scaled(const step_model *p, ot_id v, int64_t rows)
 {
     return rows * p->flow->flow->num[v] / p->flow->flow->den[v];
 }
 
 /* The least lag with which v is not ahead of itself: rows that the model would not have if the
  * input ended at the next extent that it takes, and rows that read mirrored ones. */
-static int64_t least_lag(const step_plan *p, ot_id v, int64_t since)
+static int64_t least_lag(const step_model *p, ot_id v, int64_t since)
 {
     const ot_flow *f = p->flow->flow;
     const int64_t all = f->extent - f->extent % f->align + f->align;
@@ -137,7 +137,7 @@ static int64_t least_lag(const step_plan *p, ot_id v, int64_t since)
 }
 
 /* What operand j of node id makes the node's results lag. y: one of them. */
-static void lag_behind(const step_plan *p, ot_id id, uint32_t j, int64_t *lag, int64_t *since,
+static void lag_behind(const step_model *p, ot_id id, uint32_t j, int64_t *lag, int64_t *since,
                        int64_t *period)
 {
     const ot_id v = p->g->nodes[id].in[j];
@@ -159,7 +159,7 @@ static bool is_made_anew(const ot_graph *g, const ot_node *n)
            (n->op == OT_OP_DequantizeLinear && n->n_out == 1 && !g->values[n->out[0]].is_output);
 }
 
-static void set_lags(step_plan *p, ot_id id)
+static void set_lags(step_model *p, ot_id id)
 {
     const ot_node *n = &p->g->nodes[id];
     const bool anew = is_made_anew(p->g, n);
@@ -179,7 +179,7 @@ static void set_lags(step_plan *p, ot_id id)
     }
 }
 
-static ot_status find_lags(step_plan *p)
+static ot_status find_lags(step_model *p)
 {
     const ot_spread *s = p->flow->s;
     const ot_flow *f = p->flow->flow;
@@ -225,7 +225,7 @@ static ot_win back(const ot_row_map *m, ot_win make)
 
 /* Rows that are repeated or mirrored lie up to as far inside as those that they stand for lie
  * outside. `over`: rows behind the last that the last row of the result reads. */
-static ot_win with_mirrored(const step_plan *p, ot_id id, uint32_t j, ot_win need)
+static ot_win with_mirrored(const step_model *p, ot_id id, uint32_t j, ot_win need)
 {
     const ot_node *n = &p->g->nodes[id];
     const ot_row_map *m = map_of(p, id, j);
@@ -239,7 +239,7 @@ static ot_win with_mirrored(const step_plan *p, ot_id id, uint32_t j, ot_win nee
     return need;
 }
 
-static ot_status read_rows(step_plan *p, ot_id id, uint32_t j)
+static ot_status read_rows(step_model *p, ot_id id, uint32_t j)
 {
     step_node *x = &p->nodes[id];
     step_read *r = &x->read[j];
@@ -258,7 +258,7 @@ static ot_status read_rows(step_plan *p, ot_id id, uint32_t j)
     return OT_OK;
 }
 
-static ot_status find_windows(step_plan *p)
+static ot_status find_windows(step_model *p)
 {
     const ot_graph *g = p->g;
     for (ot_id v = 0; v < p->n_values; v++) {
@@ -288,7 +288,7 @@ static ot_status find_windows(step_plan *p)
 }
 
 /* So far from both ends that no node at this step reads rows outside. */
-static ot_status find_place(step_plan *p)
+static ot_status find_place(step_model *p)
 {
     int64_t far = 1;
     for (ot_id v = 0; v < p->n_values; v++) {
@@ -302,7 +302,7 @@ static ot_status find_place(step_plan *p)
     return OT_OK;
 }
 
-ot_status step_plan_rows(step_plan *p)
+ot_status step_plan_rows(step_model *p)
 {
     p->values = OT_NEW_N(p->a, step_value, p->n_values + 1u);
     p->nodes = OT_NEW_N(p->a, step_node, p->g->n_nodes + 1u);
@@ -319,7 +319,7 @@ ot_status step_plan_rows(step_plan *p)
 static ot_win moved(ot_win w, int64_t by) { return (ot_win){w.lo + by, w.hi + by}; }
 
 /* Ask the slice relation for what was planned: it must say the same. */
-static ot_status ask_node(step_plan *p, ot_id id)
+static ot_status ask_node(step_model *p, ot_id id)
 {
     const ot_spread *s = p->flow->s;
     const ot_node *n = &p->g->nodes[id];
@@ -350,7 +350,7 @@ static ot_status ask_node(step_plan *p, ot_id id)
     return ot_tile_adapt(p->g, n, &axis, 1, p->m->arena, &x->how);
 }
 
-ot_status step_plan_nodes(step_plan *p)
+ot_status step_plan_nodes(step_model *p)
 {
     const ot_graph *g = p->g;
     for (uint32_t k = g->n_order; k-- > 0;) {

@@ -488,7 +488,7 @@ static ot_status remove_unused(step_writer *w, const ot_id *order, uint32_t n)
     return ot_assure(g, OT_P_ORDER | OT_P_USES);
 }
 
-ot_status step_write_model(step_plan *p, ot_step_facts *facts)
+ot_status step_write_model(step_model *p, ot_step_facts *facts)
 {
     step_writer w = {.p = p,
                      .g = p->g,

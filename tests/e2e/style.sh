@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Functions with many parameters: few, and none with very many (the counter is tried on a sample first); files of one job, so of at most
-# 600 lines; runtimes differ by their tables, so nothing but options and targets compares their names.
+# 600 lines; runtimes differ by their tables, so nothing but options and targets compares their names; a word of which there would be
+# many things names two at most: of the engine's operators there are implementations, no kernels.
 . "$(dirname "$0")/lib.bash"
 cd "$root" || exit 1
 
@@ -32,4 +33,20 @@ long=$(find src include -name '*.[ch]' -exec awk 'FNR == 601 { print FILENAME }'
 [ -z "$long" ] || fail "more than 600 lines: $long"
 named=$(grep -rnE 'strcmp\([^;]*runtime(s?\[[a-z]+\])?->name' src --include='*.[ch]' | grep -v '^src/machine/' || true)
 [ -z "$named" ] || fail "told apart by name: $named"
+
+"$PYTHON" scripts/homonyms.py --headers --words arena,kernel,place,plan,program >"$tmp/words"
+cat >"$tmp/meanings" <<'END'
+arena: ot_arena ot_chunk_arena ot_device_arena
+kernel: ot_kernel
+place: ot_place
+plan: ot_mem_plan ot_plan ot_scope_plan
+program: dev_program ot_dev_program
+END
+cmp -s "$tmp/words" "$tmp/meanings" || fail "other types of these words: $(diff "$tmp/meanings" "$tmp/words")"
+engine=$(find src/engine -name '*.[ch]' ! -path 'src/engine/gpu/*')
+# shellcheck disable=SC2086
+words=$(grep -nE '(^|[^_.>])\b([Kk]ernels|([Ff]ast|[Rr]eference|float32) kernel)\b' $engine | grep -v 'pools with huge kernels' || true)
+[ -z "$words" ] || fail "implementations, not kernels: $words"
+words=$(grep -rn 'program' src/tiling --include='*.[ch]' | grep -v '"program_%u"' || true)
+[ -z "$words" ] || fail "lowered kernels, not programs: $words"
 finish

@@ -292,13 +292,13 @@ static void works_on_the_runtimes_threads(void **state)
         const setting s = {.op = OPERATOR, .parallel = fake_parallel};
         assert_null(s.op.create(&s.op, &table, &info, &k));
         free(bytes);
-        assert_true((((ort_kernel *)k)->parallel == fake_parallel) == (threads == 0));
+        assert_true((((ort_computed *)k)->parallel == fake_parallel) == (threads == 0));
         const ort_context none = {.n_in = 0};
         uint64_t sum = 0;
         shared_out = 0;
-        ((ort_kernel *)k)->running = &none;
+        ((ort_computed *)k)->running = &none;
         if (threads == 0) run_on_runtime(k, add_one, 5, &sum);
-        ((ort_kernel *)k)->running = NULL;
+        ((ort_computed *)k)->running = NULL;
         assert_int_equal(sum, threads == 0 ? 5 : 0);
         assert_int_equal(shared_out, threads == 0);
         OPERATOR.destroy(k);

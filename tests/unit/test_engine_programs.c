@@ -253,7 +253,7 @@ static void same_numbers(const float *got, const float *want, int64_t n, const c
 }
 
 /* The kernel where its plan has put everything. */
-static void run_program(const ot_graph *g, const ot_region_program *p, const ot_target *t,
+static void run_program(const ot_graph *g, const ot_lowered_region *p, const ot_target *t,
                         const truth *x, const char *where)
 {
     ot_diag d = {0};
@@ -297,7 +297,7 @@ static void run_program(const ot_graph *g, const ot_region_program *p, const ot_
 }
 
 /* Blocks cover the tile; what is planned fits. */
-static void check_inner(const ot_region_program *p, const ot_target *t, const char *where)
+static void check_inner(const ot_lowered_region *p, const ot_target *t, const char *where)
 {
     for (uint32_t k = 0; k < p->n_inner; k++) {
         const ot_inner_op *x = &p->inner[k];
@@ -328,7 +328,7 @@ static void lower_one_kind(const ot_graph *g, const ot_region *r, const ot_targe
                            const char *where)
 {
     ot_diag d = {0};
-    ot_region_program q;
+    ot_lowered_region q;
     if (ot_region_lower(g, r, t, OT_LOWER_BLOCKS | OT_LOWER_ONE_KIND, a, &d, &q) != OT_OK)
         fail_msg("%s, one kind: %s", where, d.message);
     assert_non_null(q.kernel);
@@ -385,7 +385,7 @@ static void run_regions(const graph_text *t, const char *called, const char *tar
     assert_int_equal(ot_plan_graph(m->graph, &machine, &kind->o, &p), OT_OK);
     for (uint32_t k = 0; k < p->n_regions; k++) {
         char where[120];
-        ot_region_program q;
+        ot_lowered_region q;
         ot_region r = p->regions[k];
         snprintf(where, sizeof where, "%s, %s, %s, %lld bytes, region %u", called, kind->called,
                  target, (long long)l2, k);
@@ -518,7 +518,7 @@ static void memory_may_run_out(void **state)
     assert_int_equal(ot_plan_graph(m->graph, &machine, &FORCED.o, &p), OT_OK);
     assert_true(p->n_regions > 0);
     for (long n = 0, done = 0; !done; n += 1 + n / 20) {
-        ot_region_program q;
+        ot_lowered_region q;
         ot_status s = OT_E_NOMEM;
         allowed = n;
         ot_set_alloc_hook(stingy);

@@ -331,7 +331,7 @@ static size_t steps_of(const char *text)
 {
     ot_diag d;
     ot_model *m = read_model(text, &d);
-    ot_sim_plan p;
+    ot_sim_schedule p;
     ot_arena *a = ot_arena_new();
     const ot_sim_orders first = {0};
     assert_int_equal(ot_sim_plan_make(m->graph, &ot_runtime_onnxruntime, true, first, a, &p),

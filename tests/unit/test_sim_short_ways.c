@@ -110,7 +110,7 @@ static ot_model *branching(uint32_t n, bool apart, ot_diag *d)
     return read_model(text, d);
 }
 
-static bool same_steps(const ot_sim_plan *p, const ot_sim_plan *q)
+static bool same_steps(const ot_sim_schedule *p, const ot_sim_schedule *q)
 {
     bool same = p->n == q->n;
     for (size_t k = 0; k < p->n && same; k++)
@@ -128,7 +128,7 @@ static void orders_that_differ_are_found(void **state)
         ot_diag d;
         ot_model *m = branching(n / 2, n % 2, &d);
         const ot_runtime *r = &ot_runtime_onnxruntime;
-        ot_sim_plan first, at;
+        ot_sim_schedule first, at;
         ot_sim_figures one, most;
         assert_int_equal(ot_sim_plan_make(m->graph, r, true, (ot_sim_orders){0, OT_SIM_ORDERS},
                                           m->arena, &first),

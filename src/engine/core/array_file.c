@@ -78,7 +78,8 @@ static ot_status raw_form(const char *path, const ot_nd *raw, int64_t size, ot_d
                    ot_dims_text(raw->rank, raw->dims, dims, sizeof dims), (long long)bytes);
 }
 
-/* Elements lie in the file as kernels read them. Booleans other than 0 and 1 have to be made so. */
+/* Elements lie in the file as implementations read them. Booleans other than 0 and 1 have to be
+ * made so. */
 static bool is_mappable(const ot_npy_form *form, int64_t bytes)
 {
     const int64_t size = (int64_t)ot_dtype_bytes(form->dtype);

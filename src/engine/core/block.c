@@ -4,8 +4,8 @@
  *                                   ^ ot_block_data
  *   | slack | ot_block | pad to 64 | guard | bytes ... | guard |     of a session with guards
  *
- * Views share a block; the last reference frees it. Kernels share out their loops, not their
- * arrays, but tiles that run at once may view the same outer value, and they share the heap:
+ * Views share a block; the last reference frees it. Implementations share out their loops, not
+ * their arrays, but tiles that run at once may view the same outer value, and they share the heap:
  * both counts are atomic.
  */
 #include "session.h"

@@ -17,8 +17,8 @@ void omp_set_num_threads(int n);
 #define BITS_AVX512 \
     ((unsigned)(dnnl_cpu_isa_avx512_mic | dnnl_cpu_isa_avx512_core) & ~(unsigned)dnnl_cpu_isa_avx2)
 
-/* oneDNN's kernels for blocks of 16 are those with AVX-512, and ONEDNN_MAX_CPU_ISA may forbid
- * them where the machine has it. */
+/* oneDNN's implementations for blocks of 16 are those with AVX-512, and ONEDNN_MAX_CPU_ISA may
+ * forbid them where the machine has it. */
 uint32_t ot_simd_block(void)
 {
 #if defined(__x86_64__)

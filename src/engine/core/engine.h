@@ -1,14 +1,14 @@
 /* Stage engine/: runs models natively.
  *
- *   session (one model)  graph -> values by slot -> memory plan -> one kernel call per node, in
- *                        graph.order
- *   kernels              one function per operator: `reference` (slow, obvious, complete) and,
+ *   session (one model)  graph -> values by slot -> memory plan -> one call of an implementation
+ *                        per node, in graph.order
+ *   implementations      one function per operator: `reference` (slow, obvious, complete) and,
  *                        where it pays, `fast`
  *   arrays               strided views of memory that an arena, a heap block, a constant or the
  *                        caller owns
  *
- * Kernels compute their outputs' shapes from what they are given; ot_call_output hands out the
- * memory, at the planned place when the planner foresaw the value, from the heap otherwise. So
+ * Implementations compute their outputs' shapes from what they are given; ot_call_output hands out
+ * the memory, at the planned place when the planner foresaw the value, from the heap otherwise. So
  * data-dependent shapes work, and a wrong prediction is found, not obeyed.
  */
 #ifndef OT_ENGINE_CORE_ENGINE_H
@@ -59,12 +59,12 @@ void ot_nd_set_blocked(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims,
 int64_t ot_nd_int(const ot_nd *a, int64_t i);
 double ot_nd_double(const ot_nd *a, int64_t i);
 
-/* ---- one call of a kernel ---- */
+/* ---- one call of an implementation ---- */
 
 struct ot_frame;
 
-/* What a fast kernel keeps for its node (packed weights, primitives); zero at first, freed with
- * the session. */
+/* What a fast implementation keeps for its node (packed weights, primitives); zero at first, freed
+ * with the session. */
 typedef struct ot_op_state {
     void *data;
     void (*free)(void *data); /* NULL: nothing to free */
@@ -77,7 +77,7 @@ typedef struct ot_call {
     const ot_nd *const *in;    /* [n_in] NULL: omitted */
     ot_nd **out;               /* [n_out] NULL: not wanted */
     struct ot_frame *frame;    /* of the running graph: memory, outer values, threads */
-    uint32_t threads;          /* that the kernel may use, by ot_pool_share */
+    uint32_t threads;          /* that it may use, by ot_pool_share */
     struct ot_op_state *state; /* of this node, kept from run to run */
     const void *plan;          /* of a fused step (src/engine/cpu/units/units.h); else NULL */
     void *work;                /* planned scratch of a fused step, not zeroed */
@@ -116,8 +116,8 @@ ot_status ot_nd_new(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims,
  * nobody else shares the sequence). */
 ot_status ot_nd_list_new(ot_nd *a, ot_dtype t, ot_diag *d) OT_MUST_USE;
 ot_status ot_nd_list_push(ot_nd *a, const ot_nd *item, ot_diag *d) OT_MUST_USE;
-/* Instead of ot_call_output a kernel may put an array into *c->out[k] itself: one that it made
- * (ot_nd_new, ot_call_body), or another reference to an input or to an element of one
+/* Instead of ot_call_output an implementation may put an array into *c->out[k] itself: one that it
+ * made (ot_nd_new, ot_call_body), or another reference to an input or to an element of one
  * (ot_nd_share). What no block owns is copied after the call. An empty optional is a zeroed
  * ot_nd. Only operators of control flow, sequences and optionals are given sequences and empty
  * optionals. */
@@ -128,14 +128,15 @@ typedef ot_status (*ot_op_fn)(ot_call *c);
  * operator. */
 ot_op_fn ot_op_reference(ot_op op);
 ot_op_fn ot_op_reference_of(const ot_node *n); /* also of operators known by name only */
-/* session/implementation_choice.c: a faster kernel for this very node, or NULL. It may call the
- * reference when it meets what it cannot do. */
+/* session/implementation_choice.c: a faster implementation for this very node, or NULL. It may call
+ * the reference when it meets what it cannot do. */
 ot_op_fn ot_op_fast(const ot_node *n);
-/* What computes a node: a fast kernel, the reference where there is none or `reference` asks for
- * it. Some operators have a fast kernel only. NULL: the engine does not have it. */
+/* What computes a node: a fast implementation, the reference where there is none or `reference`
+ * asks for it. Some operators have a fast implementation only. NULL: the engine does not have
+ * it. */
 ot_op_fn ot_op_choose(const ot_node *n, bool reference);
-/* Will a session run the node by a reference kernel, on more than a few elements? Fast kernels
- * that leave a rare form or type of operands to the reference are not seen here. */
+/* Will a session run the node by a reference implementation, on more than a few elements? Fast
+ * implementations that leave a rare form or type of operands to the reference are not seen here. */
 bool ot_op_is_slow(const ot_graph *g, const ot_node *n);
 
 /* ---- sessions ---- */
@@ -159,9 +160,9 @@ typedef struct ot_session_options {
     const ot_backend *place; /* borrowed until ot_session_free; NULL: here */
     uint32_t threads;        /* 0: 1 */
     ot_simulation executor;  /* whose threads these are; run NULL: the session's own */
-    bool reference;          /* reference kernels only */
-    /* the model serves this session only: contents of initializers that kernels keep in another
-     * form are given back, and the model cannot be written or used again */
+    bool reference;          /* reference implementations only */
+    /* the model serves this session only: contents of initializers that implementations keep in
+     * another form are given back, and the model cannot be written or used again */
     bool releases;
     /* to learn whether the engine takes the model: no arena, no packed weights, no constants are
      * made, and the session cannot run */

@@ -1,10 +1,10 @@
-/* Running a schedule: one kernel call a step.
+/* Running a schedule: one implementation call a step.
  *
- *   operands ready? --> kernel --> outputs ours? --> scratch freed --> values nobody reads any more
- *   released
+ *   operands ready? --> it computes --> outputs ours? --> scratch freed --> values that nobody
+ *   reads any more freed
  *
- * Kernels may put arrays of their own into outputs; what no block owns (a further reference to
- * an input that lies in the arena) is copied, since it may outlive its owner.
+ * Implementations may put arrays of their own into outputs; what no block owns (a further reference
+ * to an input that lies in the arena) is copied, since it may outlive its owner.
  */
 #include "session.h"
 
@@ -21,7 +21,7 @@ static const char *kind_of(const ot_nd *a)
     return "an empty optional";
 }
 
-/* Kernels see tensors in memory; only some know sequences and empty optionals. */
+/* Implementations see tensors in memory; only some know sequences and empty optionals. */
 static ot_status check_inputs(ot_call *c, const ot_step *step)
 {
     for (uint32_t k = 0; k < c->n_in; k++) {
@@ -81,7 +81,7 @@ static ot_status bring_rows(const ot_schedule *p, const ot_step *step, ot_diag *
 
 /* ---- outputs ---- */
 
-/* The session counts memory that a kernel got elsewhere. */
+/* The session counts memory that an implementation got elsewhere. */
 static void adopt(ot_session *s, ot_nd *a)
 {
     for (size_t k = 0; a->list && k < a->list->n; k++) adopt(s, &a->list->items[k]);

@@ -3,7 +3,7 @@
  *   float16    s eeeee ffffffffff     subnormal below 2^-14, infinite from 65520 on
  *   bfloat16   s eeeeeeee fffffff     the upper half of a float
  *
- *   kernel     x [16 bits] --widen--> rows of float32 in a cache --float32 kernel--> rows
+ *   a call     x [16 bits] --widen--> rows of float32 in a cache --computed--> rows
  *              --narrow--> y [16 bits]
  *
  * Widening is exact; narrowing goes to nearest, ties to even. NaN stays NaN. Vector code is
@@ -32,9 +32,9 @@ void ot_half_narrow_box(ot_dtype t, uint32_t rank, const int64_t *dims, uint16_t
 
 /* Is some operand of 16 bits? */
 bool ot_call_is_half(const ot_call *c);
-/* Run a kernel of float32 arrays: operands of 16 bits are widened, results rounded to what the
- * model says. leading: axes of operand 0 along which the kernel works part by part and that
+/* Run an implementation of float32 arrays: operands of 16 bits are widened, results rounded to what
+ * the model says. leading: axes of operand 0 along which it works part by part and that
  * results begin with, too; then few parts are float32 at one time. 0: all is. */
-ot_status ot_call_widened(ot_call *c, ot_op_fn kernel, uint32_t leading) OT_MUST_USE;
+ot_status ot_call_widened(ot_call *c, ot_op_fn run, uint32_t leading) OT_MUST_USE;
 
 #endif

@@ -1,8 +1,9 @@
-/* What a kernel asks the engine for while it runs: memory, views, scratch, failures, subgraphs.
+/* What a implementation asks the engine for while it runs: memory, views, scratch, failures,
+ * subgraphs.
  *
  *   ot_call_output(k)   ARENA   dims as planned: its place in the arena; else from the heap, and
  *                               counted
- *                       VIEW    planned as a view, but the kernel computes it: from the heap, and
+ *                       VIEW    planned as a view, but it is computed: from the heap, and
  *                               counted
  *                       CALLER  a graph output for which the caller gave memory: there; other dims
  *                               are an error
@@ -82,7 +83,7 @@ ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, cons
     ot_slot *slot = k < c->n_out ? step->out_slots[k] : NULL;
     if (!slot) return OT_OK;
     OT_TRY(check_dims(c, k, t, rank, dims));
-    /* a fast kernel that left it to the reference */
+    /* a fast implementation that left it to the reference */
     if (slot->handed && ot_nd_same_shape(&slot->nd, t, rank, dims)) return OT_OK;
     bool planned = slot->place == OT_PLACE_ARENA || slot->place == OT_PLACE_VIEW;
     ot_nd_release(&slot->nd);

@@ -1,5 +1,5 @@
-/* Weights in the forms that kernels want: packed once, shared by all schedules of a session,
- * which owns them. */
+/* Weights in the forms that implementations want: packed once, shared by all schedules of a
+ * session, which owns them. */
 #ifndef OT_ENGINE_CORE_PACKED_WEIGHTS_H
 #define OT_ENGINE_CORE_PACKED_WEIGHTS_H
 

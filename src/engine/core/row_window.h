@@ -3,8 +3,8 @@
  *   axis 2 of [1, 3, H, W]     rows 0            w            H
  *                              |..... gone .....|=== here ===|... not yet ...|
  *
- * An array has addresses for all of its elements, so that kernels read and write it as any other;
- * what lies there is a matter of rows along one axis:
+ * An array has addresses for all of its elements, so that implementations read and write it as any
+ * other; what lies there is a matter of rows along one axis:
  *
  *   a mapped file   pages come by themselves; those behind the tiles that run are given back
  *   a reader        rows are asked for before a step reads them, and forgotten behind the tiles

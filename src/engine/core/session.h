@@ -118,7 +118,7 @@ typedef struct ot_step {
     ot_op_fn run;
     ot_op_state state;
     bool is_fused;    /* made by lowering (lower.h): its outputs are as `fore` says */
-    const void *plan; /* what the kernel of a fused step wants to know; may be NULL */
+    const void *plan; /* what the implementation of a fused step wants to know; may be NULL */
     int64_t work;     /* bytes of scratch that are planned */
     int64_t work_at;  /* their offset; -1: from the heap */
     uint32_t n_in, n_out;
@@ -173,7 +173,7 @@ typedef struct ot_schedule {
     uint32_t n_streams;
     /* of the caller of a body, of a worker while tiles run; NULL: the session's */
     ot_diag *d;
-    uint32_t threads;    /* that its kernels may use */
+    uint32_t threads;    /* that its implementations may use */
     uint32_t worker;     /* of a tile body: the thread that runs it */
     int64_t tile;        /* the task that it is running; -1: it is no tile body */
     char *base;          /* where its planned values lie */
@@ -213,7 +213,7 @@ struct ot_session {
     ot_schedule *all;        /* every schedule, newest first */
     void *dnnl;              /* oneDNN's engine, when it was asked for */
     int64_t winograd_growth; /* bytes by which transformed weights exceed the model's, so far */
-    ot_packed *packed;       /* weights in the forms that kernels want, newest first */
+    ot_packed *packed;       /* weights in the forms that implementations want, newest first */
     /* [g n_outputs] results that lie in memory that is not ours to hand out */
     ot_nd *copies;
     ot_node_time *times; /* [n_times] steps of the top schedule, then of tile bodies */
@@ -276,7 +276,7 @@ ot_status ot_step_run(ot_schedule *p, ot_step *step) OT_MUST_USE;
 ot_status ot_schedule_run(ot_schedule *p, ot_node_time *times) OT_MUST_USE;
 /* Release what a run left: all slots but constants. */
 void ot_schedule_clear(ot_schedule *p);
-/* The kernel of a call of a model-local function. */
+/* The implementation of a call of a model-local function. */
 ot_status ot_call_function(ot_call *c);
 
 /* Give back the scratch of a frame; its list, too. */

@@ -1,10 +1,10 @@
-/* A kernel of float32 arrays on arrays of 16 bits: its operands are widened, its results
+/* An implementation of float32 arrays on arrays of 16 bits: its operands are widened, its results
  * rounded, piece by piece where it computes the parts of operand 0 along the leading axes
  * independently of one another.
  *
  *   operand 0   [2, 500, 768]  leading 2     the rows of 2 * 500 parts, some at a time: [m, 1, 768]
  *   others      scale [768]                  widened once, whole
- *   kernel      [m, 1, 768] -> [m, 1, 768]   in memory of its own, on a frame of its own
+ *   computed    [m, 1, 768] -> [m, 1, 768]   in memory of its own, on a frame of its own
  *   result 0    [2, 500, 768]                the pieces, rounded, one after another
  *
  * A result of float32 is rounded where the model says that it is of 16 bits; others (positions,
@@ -96,8 +96,8 @@ static void put_piece(const widening *w, uint32_t k, const ot_nd *piece, int64_t
 
 /* ---- the inner call ---- */
 
-/* The kernel on w->in; its results become those of parts from `first` on. */
-static ot_status run_piece(const widening *w, ot_op_fn kernel, ot_slot *slots, ot_slot **list,
+/* The implementation on w->in; its results become those of parts from `first` on. */
+static ot_status run_piece(const widening *w, ot_op_fn run, ot_slot *slots, ot_slot **list,
                            ot_nd **out, int64_t first)
 {
     ot_call *c = w->c;
@@ -116,7 +116,7 @@ static ot_status run_piece(const widening *w, ot_op_fn kernel, ot_slot *slots, o
         list[k] = c->out[k] ? &slots[k] : NULL;
         out[k] = c->out[k] ? &slots[k].nd : NULL;
     }
-    ot_status st = kernel(&inner);
+    ot_status st = run(&inner);
     for (uint32_t k = 0; st == OT_OK && k < c->n_out; k++) {
         if (!out[k]) continue;
         if (first == 0) st = open_result(w, k, out[k]);
@@ -128,8 +128,7 @@ static ot_status run_piece(const widening *w, ot_op_fn kernel, ot_slot *slots, o
     return st;
 }
 
-static ot_status run_pieces(widening *w, ot_op_fn kernel, ot_slot *slots, ot_slot **list,
-                            ot_nd **out)
+static ot_status run_pieces(widening *w, ot_op_fn run, ot_slot *slots, ot_slot **list, ot_nd **out)
 {
     const uint16_t *x = w->c->in[0]->data;
     int64_t most = ot_max(1, PIECE_FLOATS * (int64_t)ot_max(1, w->c->threads) / w->part);
@@ -139,12 +138,12 @@ static ot_status run_pieces(widening *w, ot_op_fn kernel, ot_slot *slots, ot_slo
         int64_t m = ot_min(most, w->parts - at);
         w->wide[0].dims[0] = m;
         ot_half_widen(w->type, w->wide[0].data, x + at * w->part, m * w->part);
-        OT_TRY(run_piece(w, kernel, slots, list, out, at));
+        OT_TRY(run_piece(w, run, slots, list, out, at));
     }
     return OT_OK;
 }
 
-ot_status ot_call_widened(ot_call *c, ot_op_fn kernel, uint32_t leading)
+ot_status ot_call_widened(ot_call *c, ot_op_fn run, uint32_t leading)
 {
     const ot_nd *x = c->in[0];
     widening w = {.c = c, .type = OT_DT_UNKNOWN, .leading = leading, .parts = 1, .part = 1};
@@ -162,6 +161,5 @@ ot_status ot_call_widened(ot_call *c, ot_op_fn kernel, uint32_t leading)
     pieces = pieces && w.parts > 0 && w.part > 0;
     if (!pieces) w.leading = 0;
     for (uint32_t k = pieces ? 1 : 0; k < c->n_in; k++) OT_TRY(widen_operand(&w, k));
-    return pieces ? run_pieces(&w, kernel, slots, list, out)
-                  : run_piece(&w, kernel, slots, list, out, 0);
+    return pieces ? run_pieces(&w, run, slots, list, out) : run_piece(&w, run, slots, list, out, 0);
 }

@@ -1,11 +1,11 @@
 /* A convolution and what follows it, in one unit: fusion/fusion.h finds it, this file reads what
- * its kernels want to know.
+ * its implementations want to know.
  *
  *   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor, activations
  *            `-- into weights and bias: y = (W x + b) * scale + shift --'   `-- post-operations on
  *                                                                           the result in registers
  *
- * A part joins if there are fast kernels for the convolution with it.
+ * A part joins if there are fast implementations for the convolution with it.
  */
 #include "engine/cpu/conv/conv.h"
 #include "lower.h"
@@ -201,14 +201,14 @@ static lw_post gate(const ot_node *g)
 
 /* ---- what the group becomes ---- */
 
-/* A group under way, as its kernels will see it. */
+/* A group under way, as its implementations will see it. */
 typedef struct search {
     lw_pass *l;
     lw_conv k;
     ot_status status; /* not OT_OK: the search is over */
 } search;
 
-static bool has_kernel(lw_pass *l, const lw_conv *k)
+static bool has_implementation(lw_pass *l, const lw_conv *k)
 {
     return k->transposed ? lw_deconv_supported(l, k) : lw_conv_supported(l, k);
 }
@@ -218,7 +218,7 @@ static ot_status open_group(search *s, const lw_unit *u, bool *opened)
     *opened = false;
     if (!open_conv(s->l, u, &s->k)) return OT_OK;
     OT_TRY(expand_groups(s->l, &s->k));
-    *opened = has_kernel(s->l, &s->k);
+    *opened = has_implementation(s->l, &s->k);
     return *opened ? read_bias(s->l, u, &s->k) : OT_OK;
 }
 
@@ -232,7 +232,7 @@ static bool clashes(const lw_conv *k, const lw_post *post)
     return false;
 }
 
-/* The convolution with one post-operation more, if there is a kernel for it. */
+/* The convolution with one post-operation more, if there is an implementation. */
 static bool add_post(search *s, const ot_group *x, const lw_unit *u, ot_group_role role)
 {
     lw_conv with = s->k;
@@ -246,7 +246,7 @@ static bool add_post(search *s, const ot_group *x, const lw_unit *u, ot_group_ro
         return false;
     }
     with.y = u->out[0];
-    if (clashes(&s->k, post) || !has_kernel(s->l, &with)) return false;
+    if (clashes(&s->k, post) || !has_implementation(s->l, &with)) return false;
     s->k = with;
     return true;
 }

@@ -33,7 +33,7 @@ typedef struct lw_source {
  * node of the schedule that has it. */
 bool lw_source_of(const lw_pass *l, ot_id v, lw_source *s);
 
-/* A unit that is one node on other values, with a kernel of its own. */
+/* A unit that is one node on other values, with an implementation of its own. */
 typedef struct lw_rewrite {
     const uint32_t *parts; /* [n_parts] units that it replaces */
     uint32_t n_parts;

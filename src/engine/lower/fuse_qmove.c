@@ -272,7 +272,7 @@ static bool is_global(const ot_node *n)
            n->op == OT_OP_GlobalMaxPool;
 }
 
-/* One axis of the window; false: not for this kernel. */
+/* One axis of the window; false: not for this implementation. */
 static bool read_axis(const ot_window *w, uint32_t a, int64_t out, uint32_t to, ot_qpool *p)
 {
     int64_t lo = w->lo[a],

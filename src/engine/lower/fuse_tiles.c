@@ -14,8 +14,8 @@
  * (ot_check_tile_ops), so their order is free and workers share no element.
  *
  * Where Whiles carry buffers from iteration to iteration, the caller runs the tasks in order,
- * and kernels share the workers. Windows of such a buffer are copies, taken before anything is
- * written to it, unless all who read them copy (a Concat) and come before that.
+ * and implementations share the workers. Windows of such a buffer are copies, taken before anything
+ * is written to it, unless all who read them copy (a Concat) and come before that.
  */
 #include "tiles.h"
 
@@ -386,19 +386,19 @@ static ot_status hire(lw_pass *l, ot_tiles *t, lw_tile_class *class)
 }
 
 /* A tile and the element that it writes first. */
-typedef struct tile_place {
+typedef struct tile_written {
     int64_t at, task;
-} tile_place;
+} tile_written;
 
 static int by_place(const void *a, const void *b)
 {
-    const tile_place *x = a, *y = b;
+    const tile_written *x = a, *y = b;
     if (x->at != y->at) return x->at < y->at ? -1 : 1;
     return x->task < y->task ? -1 : x->task > y->task;
 }
 
 /* Where the iterations of a class write, by the first of its Deslices that cuts. */
-static void find_places(const lw_tile_class *class, tile_place *places)
+static void find_places(const lw_tile_class *class, tile_written *places)
 {
     const ot_schedule *body = class->workers[0];
     const ot_step *out = NULL;
@@ -407,8 +407,8 @@ static void find_places(const lw_tile_class *class, tile_place *places)
             out = &body->steps[k];
     const lw_table *at = out ? lw_table_of(out) : NULL;
     for (int64_t i = 0; i < class->count; i++) {
-        tile_place *p = &places[class->first + i];
-        *p = (tile_place){0, class->first + i};
+        tile_written *p = &places[class->first + i];
+        *p = (tile_written){0, class->first + i};
         for (uint32_t k = 0; at && k < at->n_axes; k++)
             p->at += at->starts[i * at->n_axes + k] *
                      body->at[out->in_ids[0]]->fore.strides[at->axes[k]];
@@ -420,7 +420,7 @@ static void find_places(const lw_tile_class *class, tile_place *places)
 static ot_status order_by_row(lw_pass *l, ot_tiles *t)
 {
     if (t->ordered || t->tasks > ROW_ORDER_MAX) return OT_OK;
-    tile_place *places = ot_alloc_n(l->scratch, (size_t)t->tasks, sizeof *places);
+    tile_written *places = ot_alloc_n(l->scratch, (size_t)t->tasks, sizeof *places);
     int64_t *order = ot_alloc_n(l->a, (size_t)t->tasks, sizeof *order);
     if (!places || !order) return ot_fail_nomem(l->p->s->d);
     for (uint32_t k = 0; k < t->n; k++) find_places(&t->classes[k], places);

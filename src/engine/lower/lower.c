@@ -29,8 +29,8 @@ static const ot_value *described(const ot_schedule *p, ot_id v, const ot_graph *
     return x;
 }
 
-/* What subgraphs do not say of outer values, kernels that look at their graph want to know all
- * the same. */
+/* What subgraphs do not say of outer values, implementations that look at their graph want to know
+ * all the same. */
 static void import_outer(ot_value *own, const ot_value *x)
 {
     if (own == x || !own->is_outer) return;

@@ -1,4 +1,4 @@
-/* Lowering: from one step a node to fused steps on arrays in the layouts that their kernels
+/* Lowering: from one step a node to fused steps on arrays in the layouts that their implementations
  * like. Private to the engine.
  *
  *   steps        Conv  BN  Relu  Sigmoid  Mul  Concat    one a node, as schedule.c made them
@@ -59,7 +59,8 @@ ot_status lw_fuse_tiles(lw_pass *l) OT_MUST_USE; /* fuse_tiles.c */
 ot_status lw_write_tiles(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_write_tile_in(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_write_tile_out(lw_pass *l, lw_unit *u) OT_MUST_USE;
-/* The kernel of operators of domain onnx_tile before lowering takes them out: it refuses. */
+/* The implementation of operators of domain onnx_tile before lowering takes them out: it
+ * refuses. */
 ot_status ot_run_tile_op(ot_call *c);
 /* Where v is to be written when nothing but a Deslice reads it: a window of the buffer, from now
  * on a plain version of v. OT_NONE: there is no such place. */
@@ -71,7 +72,7 @@ ot_status lw_tile_place(lw_pass *l, ot_id v, ot_id *place) OT_MUST_USE;
 ot_status ot_pack_products(ot_session *s) OT_MUST_USE;
 /* Does the step read its input k in panels? */
 bool ot_reads_panels(const ot_step *step, uint32_t k);
-/* When panels are filled and constants are released: tell the kernels. */
+/* When panels are filled and constants are released: tell the implementations. */
 void ot_point_at_panels(ot_session *s);
 
 #endif

@@ -4,9 +4,9 @@
  *                             `-- panels, shared by workers and classes of tiles; B itself is given
  *                             back if nobody else reads it
  *
- * The kernels would pack B at their first run, each for itself, and B would stay. What is not
- * known before the run still is. A constant whose contents are gone has the address of its
- * panels: kernels that find them do not look at it.
+ * The implementations would pack B at their first run, each for itself, and B would stay. What is
+ * not known before the run still is. A constant whose contents are gone has the address of its
+ * panels: implementations that find them do not look at it.
  */
 #include "engine/cpu/product/fast_product.h"
 #include "lower.h"

@@ -1,5 +1,5 @@
-/* Writing all units as steps, in order: each kind by what stands with its kernels, a node as it
- * was. */
+/* Writing all units as steps, in order: each kind by what stands with its implementations, a node
+ * as it was. */
 #include "fuse_find.h"
 
 #include "engine/cpu/conv/conv.h"

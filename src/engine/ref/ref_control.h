@@ -1,8 +1,8 @@
-/* What the reference kernels of control flow, sequences and optionals share.
+/* What the reference implementations of control flow, sequences and optionals share.
  *
- * Arrays that a kernel holds between two runs of a subgraph are references of its own, released
- * when it is done, whether it failed or not. ot_call_body only borrows what it is given, and
- * hands over what it returns.
+ * Arrays that an implementation holds between two runs of a subgraph are references of its own,
+ * released when it is done, whether it failed or not. ot_call_body only borrows what it is given,
+ * and hands over what it returns.
  */
 #ifndef OT_ENGINE_REF_REF_CONTROL_H
 #define OT_ENGINE_REF_REF_CONTROL_H

@@ -1,8 +1,8 @@
-/* What the reference kernels of element-wise operators and reductions share.
+/* What the reference implementations of element-wise operators and reductions share.
  *
- * A kernel handles one element type of C only: double for the floating types, int64 for integers
- * and bool. Rows of at most REF_ROW elements are loaded into such a buffer, computed, and
- * stored; so each kernel is written once, and the thirteen element types are known to four
+ * An implementation handles one element type of C only: double for the floating types, int64 for
+ * integers and bool. Rows of at most REF_ROW elements are loaded into such a buffer, computed, and
+ * stored; so each is written once, and the thirteen element types are known to four
  * functions (ref_math_rows.c). double holds every float16, bfloat16 and float32, and the sum,
  * product, quotient and root of two float32, rounded to float32 afterwards, are what float32
  * arithmetic gives. uint64 travels as the bits of an int64; order, quotient and conversion ask
@@ -120,7 +120,7 @@ static inline void ot_rm_row_i(const ot_rm_walk *w, uint32_t j, int64_t *to)
     ot_rm_load_i(w->ops[j].a, w->ops[j].at, w->ops[j].step, w->n, to);
 }
 
-/* ---- kernels, by file ---- */
+/* ---- implementations, by file ---- */
 
 ot_status ot_rm_unary(ot_call *c); /* ref_math_unary.c: one input, one output of its type */
 ot_status ot_rm_clip(ot_call *c);

@@ -1,4 +1,4 @@
-/* Rows and walks: the only code of these kernels that knows element types, strides and
+/* Rows and walks: the only code of these implementations that knows element types, strides and
  * broadcasting.
  *
  * A walk merges neighbouring dimensions that every operand runs through without a jump, so

@@ -1,9 +1,9 @@
-/* What the reference kernels of data movement and control flow share.
+/* What the reference implementations of data movement and control flow share.
  *
  * Moving data is one loop: for every coordinate of a box, copy one element from here to there.
  * What differs between operators is where the two sides start and how far apart neighbours lie,
- * so most kernels only compute strides (negative ones, and 0 to repeat) and leave the loop to
- * ot_mv_copy. Elements are bytes to it: any type of 1, 2, 4, 8 or 16 bytes.
+ * so most implementations only compute strides (negative ones, and 0 to repeat) and leave the loop
+ * to ot_mv_copy. Elements are bytes to it: any type of 1, 2, 4, 8 or 16 bytes.
  *
  *   Transpose   [2,3]  strides 3,1   -->  box [3,2], strides 1,3 on the side that is read
  *   Slice       [8]    6:1:-2        -->  box [3], start 6, stride -2

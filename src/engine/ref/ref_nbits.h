@@ -5,7 +5,7 @@
  *                                      its bytes, the lowest first
  *   weight (k, column) = (B - zero[column][k / block]) * scale[column][k / block]
  *
- * One rule for the reference and the fast kernel.
+ * One rule for the reference and the fast implementation.
  */
 #ifndef OT_ENGINE_REF_REF_NBITS_H
 #define OT_ENGINE_REF_REF_NBITS_H

@@ -1,11 +1,11 @@
-/* What the reference kernels of windows and products share: arrays as plain numbers, odometers,
- * scratch memory.
+/* What the reference implementations of windows and products share: arrays as plain numbers,
+ * odometers, scratch memory.
  *
  *   input (any type) --ot_num_doubles--> double[] --the operator, as its definition says-->
  *   double[] --ot_num_put--> output
  *
- * A reference kernel reads its whole input into doubles (or int64), computes there, and rounds
- * once when it stores. Integers of at most 32 bits and all floats are exact in a double;
+ * A reference implementation reads its whole input into doubles (or int64), computes there, and
+ * rounds once when it stores. Integers of at most 32 bits and all floats are exact in a double;
  * operators on 64-bit integers use ot_num_ints.
  */
 #ifndef OT_ENGINE_REF_REF_NUMBER_H

@@ -1,6 +1,6 @@
-/* Which reference kernel computes an operator.
+/* Which reference implementation computes an operator.
  *
- * Each family of reference kernels exports a table by operator, and perhaps one by name for
+ * Each family of reference implementations exports a table by operator, and perhaps one by name for
  * operators outside ops.def. The tables are searched front to back: it happens once a node, when
  * a session is made.
  */
@@ -27,7 +27,8 @@ static ot_op_fn find_named(const char *domain, const char *op_type)
     return NULL;
 }
 
-/* Operators of opsets too old for the passes are opaque to them; the kernels know all versions. */
+/* Operators of opsets too old for the passes are opaque to them; the implementations know all
+ * versions. */
 ot_op_fn ot_op_reference_of(const ot_node *n)
 {
     ot_op op = n->op != OT_OP_OPAQUE || n->domain[0] ? n->op : ot_op_find(n->op_type);

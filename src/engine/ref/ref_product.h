@@ -1,4 +1,4 @@
-/* Products: kernels of the family, and the matrix product that they share.
+/* Products: implementations of the family, and the matrix product that they share.
  *
  *   y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]  leading dimensions broadcast; a
  *                                                             vector is a row of a, a column of b
@@ -65,7 +65,7 @@ typedef struct ot_rotary {
 /* Dims and attributes (checked); inputs 0 to 2 are there. */
 ot_status ot_rotary_open(ot_call *c, ot_rotary *r) OT_MUST_USE;
 
-/* ---- kernels, by file ---- */
+/* ---- implementations, by file ---- */
 
 ot_status ot_ref_matmul(ot_call *c); /* ref_product_matmul.c: MatMul, FusedMatMul */
 ot_status ot_ref_fused_matmul(ot_call *c);

@@ -1,5 +1,5 @@
-/* What the reference kernels of reductions, softmax, normalisation, CumSum and TopK share; rows
- * come from ref_math.h.
+/* What the reference implementations of reductions, softmax, normalisation, CumSum and TopK share;
+ * rows come from ref_math.h.
  *
  * Most of them look at lanes: the elements of one axis (or of all axes from one on), everything
  * else fixed.
@@ -56,7 +56,7 @@ void ot_rm_counter_new(ot_rm_counter *k, const ot_nd *a, const bool *chosen, boo
 void ot_rm_counter_split(ot_rm_counter *k, int64_t *n, int64_t *step);
 bool ot_rm_counter_next(ot_rm_counter *k); /* false: it stands at the start again */
 
-/* ---- kernels, by file ---- */
+/* ---- implementations, by file ---- */
 
 ot_status ot_rm_reduce(ot_call *c);  /* ref_reduce_axes.c: the ten reductions */
 ot_status ot_rm_arg(ot_call *c);     /* ref_reduce_lane.c: ArgMax, ArgMin */

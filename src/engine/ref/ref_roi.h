@@ -1,5 +1,5 @@
 /* RoiAlign: where the samples of a bin lie; MaxRoiPool: which elements a bin has. One rule for the
- * reference and the fast kernel. */
+ * reference and the fast implementation. */
 #ifndef OT_ENGINE_REF_REF_ROI_H
 #define OT_ENGINE_REF_REF_ROI_H
 

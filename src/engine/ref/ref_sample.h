@@ -2,7 +2,7 @@
  *
  *   a place x along an axis:   . . o  x   o . .    one tap (nearest), two (linear), four (cubic)
  *
- * One rule for the reference and the fast kernels of GridSample, AffineGrid and DeformConv.
+ * One rule for the reference and the fast implementations of GridSample, AffineGrid and DeformConv.
  */
 #ifndef OT_ENGINE_REF_REF_SAMPLE_H
 #define OT_ENGINE_REF_REF_SAMPLE_H
@@ -18,11 +18,11 @@ typedef enum ot_sample_padding {
     OT_SAMPLE_REFLECTION
 } ot_sample_padding;
 
-typedef struct ot_sample_place {
+typedef struct ot_sample_point {
     int64_t index[4]; /* -1: outside, zero */
     double weight[4];
     int n;
-} ot_sample_place;
+} ot_sample_point;
 
 typedef struct ot_sampler {
     ot_sample_mode mode;
@@ -64,7 +64,7 @@ static inline void ot_sample_cubic_weights(double f, double *w)
 }
 
 /* The taps of place x along axis a. */
-static inline void ot_sample_locate(const ot_sampler *s, uint32_t a, double x, ot_sample_place *to)
+static inline void ot_sample_locate(const ot_sampler *s, uint32_t a, double x, ot_sample_point *to)
 {
     double base = floor(x), f = x - base;
     bool cubic = s->mode == OT_SAMPLE_CUBIC;
@@ -127,7 +127,7 @@ static inline ot_sampler ot_deform_sampler(const ot_deform *d)
 
 /* Where tap k of output position p reads when it is moved by (dy, dx). */
 static inline void ot_deform_locate(const ot_deform *d, const ot_sampler *s, int64_t k, int64_t p,
-                                    double dy, double dx, ot_sample_place places[2])
+                                    double dy, double dx, ot_sample_point places[2])
 {
     const ot_window *w = &d->v.w;
     int64_t row = p / w->out[1] * w->stride[0] - w->lo[0] + k / w->kernel[1] * w->dilation[0];

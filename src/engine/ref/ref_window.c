@@ -1,7 +1,7 @@
 /* Table of the window family, and the arithmetic of sliding windows (ref_window.h).
  *
  * Sizes are bounded here: attributes at most 2^31, spatial sizes at most 2^40, so that sums and
- * products of two stay in int64 and the kernels need no further checks.
+ * products of two stay in int64 and the implementations need no further checks.
  */
 #include "ref_window.h"
 

@@ -68,7 +68,7 @@ typedef struct ot_scatter {
 /* Shapes of a ConvTranspose's inputs 0 and 1 (checked), its attributes, the size of its output. */
 ot_status ot_scatter_open(ot_call *c, ot_scatter *v) OT_MUST_USE;
 
-/* ---- kernels, by file ---- */
+/* ---- implementations, by file ---- */
 
 ot_status ot_ref_conv(ot_call *c); /* ref_window_conv.c */
 ot_status ot_ref_conv_integer(ot_call *c);

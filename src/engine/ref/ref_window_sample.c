@@ -7,7 +7,7 @@
  */
 #include "ref_sample.h"
 
-static double sample(const ot_sampler *s, const double *plane, const ot_sample_place *places)
+static double sample(const ot_sampler *s, const double *plane, const ot_sample_point *places)
 {
     int64_t counts[OT_RANK_MAX], at[OT_RANK_MAX] = {0};
     double sum = 0;
@@ -78,7 +78,7 @@ ot_status ot_grid_open(ot_call *c, ot_grid *g)
 ot_status ot_ref_grid_sample(ot_call *c)
 {
     ot_grid g;
-    ot_sample_place places[OT_RANK_MAX];
+    ot_sample_point places[OT_RANK_MAX];
     int64_t n;
     OT_TRY(ot_grid_open(c, &g));
     const ot_sampler *s = &g.s;
@@ -188,7 +188,7 @@ static double deformed(const ot_deform *d, const deform_numbers *v, int64_t n, i
     int64_t group = ch / (d->v.channels / d->offset_group),
             at = (n * d->offset_group + group) * d->v.k_n + k;
     ot_sampler s = ot_deform_sampler(d);
-    ot_sample_place places[2];
+    ot_sample_point places[2];
     ot_deform_locate(d, &s, k, p, v->offset[2 * at * d->v.out_n + p],
                      v->offset[(2 * at + 1) * d->v.out_n + p], places);
     double e = sample(&s, v->x + (n * d->v.channels + ch) * d->v.in_n, places);

@@ -1,8 +1,9 @@
-/* Which kernel computes a node. Asked once a node, when a session is made.
+/* Which implementation computes a node. Asked once a node, when a session is made.
  *
- * Each room of kernels has a table by operator and perhaps one by domain and name, for operators
- * that ops.def does not have; they are searched front to back. Fast kernels look at what they
- * are given and leave to the reference what they cannot do. Fused steps (lower.h) come on top.
+ * Each folder of implementations has a table by operator and perhaps one by domain and name, for
+ * operators that ops.def does not have; they are searched front to back. Fast implementations look
+ * at what they are given and leave to the reference what they cannot do. Fused steps (lower.h) come
+ * on top.
  */
 #include "engine/cpu/conv/fast_conv.h"
 #include "engine/cpu/int8/int8_product.h"
@@ -40,7 +41,7 @@ ot_op_fn ot_op_choose(const ot_node *n, bool reference)
     return run ? run : fast_named(n);
 }
 
-/* ---- what has no fast kernel ---- */
+/* ---- what has no fast implementation ---- */
 
 enum { FEW_ELEMENTS = 4096 };
 
@@ -59,7 +60,7 @@ static bool is_small(const ot_graph *g, const ot_node *n)
 }
 
 /* Fused steps of one node, views, and what only hands on what others made. */
-static bool is_no_kernel(const ot_node *n)
+static bool is_no_step(const ot_node *n)
 {
     static const ot_op of_units[] = {
         OT_OP_AveragePool, OT_OP_QLinearConv, OT_OP_ConvInteger, OT_OP_Reshape, OT_OP_Flatten,
@@ -76,6 +77,6 @@ static bool is_no_kernel(const ot_node *n)
 
 bool ot_op_is_slow(const ot_graph *g, const ot_node *n)
 {
-    return !ot_op_fast(n) && ot_op_reference_of(n) && !is_no_kernel(n) && !ot_chain_takes(g, n) &&
+    return !ot_op_fast(n) && ot_op_reference_of(n) && !is_no_step(n) && !ot_chain_takes(g, n) &&
            !is_small(g, n);
 }

@@ -3,8 +3,9 @@
  *   what was packed             nobody reads it any more: returned, before the next one is packed
  *   what steps read as it is    copied; arrays that lie in it, views among them, move along
  *
- * Small constants are not lent (docs/provider.md), so what kernels keep pointers to beside their
- * operands, as biases and scales, stays where it is; of products' panels the address is kept, too.
+ * Small constants are not lent (docs/provider.md), so what implementations keep pointers to beside
+ * their operands, as biases and scales, stays where it is; of products' panels the address is kept,
+ * too.
  */
 #include "session_make.h"
 

@@ -2,7 +2,7 @@
  *
  *   1. every value gets a slot; an outer value is the slot of an enclosing schedule
  *   2. nodes that no output depends on are left out; the others become steps in graph.order:
- *   kernel, operands, subgraphs
+ *   implementation, operands, subgraphs
  *   3. steps that depend on constants only are computed at once, where that is cheap, and left out,
  *   too
  *   4. each step learns which slots nobody reads after it
@@ -75,7 +75,7 @@ static ot_status find_needed(const ot_schedule *p, ot_arena *a, bool **wanted, b
 
 /* ---- steps ---- */
 
-/* Operators of opsets too old for the passes are opaque to them, but not to kernels. */
+/* Operators of opsets too old for the passes are opaque to them, but not to implementations. */
 static ot_status known_node(const ot_schedule *p, const ot_node *n, const ot_node **out)
 {
     ot_op op = ot_op_of(n->domain, n->op_type);
@@ -112,7 +112,7 @@ static ot_status operands(ot_schedule *p, ot_step *step, const bool *wanted)
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && !p->at[n->in[k]]->absent) step->in[k] = &p->at[n->in[k]]->nd;
     for (uint32_t k = 0; k < n->n_out; k++) {
-        /* kernels may count on the first */
+        /* implementations may count on the first */
         if (n->out[k] == OT_NONE || (k > 0 && !wanted[n->out[k]])) continue;
         step->out_slots[k] = &p->slots[n->out[k]];
         step->out[k] = &step->out_slots[k]->nd;
@@ -186,7 +186,7 @@ static ot_status add_function(ot_schedule *p, ot_step *step, ot_graph *f, uint32
     return add_body(p, step, "", f, false, depth, absent);
 }
 
-static ot_status no_kernel(const ot_schedule *p, const ot_node *n)
+static ot_status no_implementation(const ot_schedule *p, const ot_node *n)
 {
     char label[OT_LABEL_MAX];
     return ot_fail(p->s->d, OT_E_INPUT, "%s: the engine does not have this operator%s%.100s%s",
@@ -201,8 +201,8 @@ static ot_status too_many(const ot_schedule *p, const ot_node *n)
                    ot_node_label(n, label, sizeof label));
 }
 
-/* Kernels find the operands that their operator needs. Nodes of opsets too old for the passes had
- * others: their kernels look themselves. */
+/* Implementations find the operands that their operator needs. Nodes of opsets too old for the
+ * passes had others: their implementations look themselves. */
 static ot_status check_operands(const ot_schedule *p, const ot_node *n)
 {
     char label[OT_LABEL_MAX], why[80];
@@ -227,7 +227,7 @@ static ot_status make_step(ot_schedule *p, const ot_node *n, const bool *wanted,
     OT_TRY(known_node(p, n, &step->node));
     step->run = ot_op_choose(step->node, s->reference);
     if (!step->run && strcmp(n->domain, "onnx_tile") == 0) step->run = ot_run_tile_op;
-    if (!step->run) return no_kernel(p, n);
+    if (!step->run) return no_implementation(p, n);
     step->takes_lists = handles_lists(step->node);
     return ot_is_tile_op(n, "While") ? OT_OK : add_bodies(p, step, depth);
 }

@@ -47,7 +47,7 @@ static bool all_const(const ot_schedule *p, const ot_node *n)
 }
 
 /* Is v a weight of a convolution or a product, perhaps after a change of shape? Then its size is
- * the model's, and kernels want to know it. */
+ * the model's, and implementations want to know it. */
 static bool is_weight(const ot_graph *g, ot_id v, uint32_t depth)
 {
     const ot_value *x = &g->values[v];

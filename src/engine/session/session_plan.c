@@ -10,7 +10,7 @@
  * Planned is what a step computes whose size is known, except graph outputs (the caller's, or
  * the heap's), what control flow makes (arrays of its bodies), constants and inputs; and the
  * scratch of fused steps. Positions are steps; a value read by the step that writes another
- * meets it, unless it is a fused step that may write in place. What kernels really make is
+ * meets it, unless it is a fused step that may write in place. What implementations really make is
  * compared with this plan when it is made; see op_call.c.
  */
 #include "engine/core/session.h"

@@ -145,7 +145,7 @@ static void release(ot_session *s, idle *i, size_t n)
     for (size_t k = 0; k < n; k++) {
         bool block = i[k].slot->nd.block,
              tensor = !block && i[k].tensor && ot_tensor_release(i[k].tensor);
-        const ot_nd shape = i[k].slot->nd; /* kernels that read panels in its place look at it */
+        const ot_nd shape = i[k].slot->nd; /* implementations of panels look at it */
         if (block) ot_nd_release(&i[k].slot->nd);
         if (block) ot_nd_set_dense(&i[k].slot->nd, shape.dtype, shape.rank, shape.dims);
         if ((block || tensor) && !gone) s->figures.weight_bytes -= i[k].bytes;

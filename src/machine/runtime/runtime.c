@@ -114,9 +114,9 @@ bool ot_runtime_overwrites(const ot_runtime *r, const ot_node *n, uint32_t in)
     return !r->overwriters || contains(r->overwriters, r->n_overwriters, n->op);
 }
 
-const ot_op_memory *ot_runtime_kernel_memory(const ot_runtime *r, const ot_node *n)
+const ot_op_memory *ot_runtime_scratch(const ot_runtime *r, const ot_node *n)
 {
-    for (uint32_t k = 0; k < r->n_kernels; k++)
-        if (r->kernels[k].op == n->op) return &r->kernels[k];
+    for (uint32_t k = 0; k < r->n_scratch; k++)
+        if (r->scratch[k].op == n->op) return &r->scratch[k];
     return NULL;
 }

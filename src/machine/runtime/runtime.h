@@ -19,7 +19,7 @@
 
 #include "ops/ops.h"
 
-/* How tiles reach the kernels. */
+/* How tiles reach the operators. */
 typedef enum ot_motion {
     /* operators of the model copy windows out and reassemble pieces, one after the other */
     OT_MOTION_COPIED,
@@ -47,7 +47,7 @@ typedef enum ot_packing {
     OT_PACK_LEVEL /* the level it fits in */
 } ot_packing;
 
-/* An operator whose kernel is far from the rate of its class. */
+/* An operator whose implementation is far from the rate of its class. */
 typedef struct ot_op_factor {
     ot_op op;
     const char *mode; /* of attribute mode; NULL: any. The first row that holds counts */
@@ -60,37 +60,38 @@ typedef struct ot_few_channels {
     double part;   /* of the rate that is reached */
 } ot_few_channels;
 
-/* What a kernel holds besides its operands and results. */
-typedef enum ot_kernel_memory {
-    OT_KERNEL_VALUES, /* as many values of its result's size, until it is done */
+/* What an implementation holds besides its operands and results. */
+typedef enum ot_scratch_kind {
+    OT_SCRATCH_VALUES, /* as many values of its result's size, until it is done */
     /* as many of what a standard function that is inlined makes: they are values of the graph */
-    OT_KERNEL_INLINED,
+    OT_SCRATCH_INLINED,
     /* of Where: each branch as far as the condition selects it, until they are merged */
-    OT_KERNEL_SELECTED
-} ot_kernel_memory;
+    OT_SCRATCH_SELECTED
+} ot_scratch_kind;
 
 typedef struct ot_op_memory {
     ot_op op;
-    ot_kernel_memory kind;
+    ot_scratch_kind kind;
     uint32_t values;
 } ot_op_memory;
 
 /* Part of a convolution's time by which it is longer where its weights are not packed. */
 typedef struct ot_unpacked_price {
-    double pointwise, windows; /* kernels of one element, of more; 0: weights are always packed */
+    double pointwise, windows; /* windows of one element, of more; 0: they are always packed */
     double narrow;             /* in the place of windows, of fewer than 64 channels on a side */
     double pixels;             /* added: so many pixels over those of the result */
 } ot_unpacked_price;
 
 typedef struct ot_conv_habits {
-    /* kernels compute output channels in blocks of so many, padding included; 0: no blocks */
+    /* implementations compute output channels in blocks of so many, padding included; 0: no
+     * blocks */
     int64_t block;
     bool blocks_input; /* input channels likewise, where no row of `few` holds */
     const ot_few_channels *few;
     uint32_t n_few;
     ot_transposed transposed;
     double transposed_part; /* of rate_conv that a transposed convolution reaches */
-    /* of the rate of float32, on 8-bit tensors that are dequantized in the kernel; 0: there are no
+    /* of the rate of float32, on 8-bit tensors that are dequantized there; 0: there are no
      * such */
     double bytes_part;
     bool winograd; /* 3x3 convolutions may take Winograd's algorithm (winograd_cost.c) */
@@ -206,7 +207,7 @@ typedef struct ot_runtime {
     const ot_op_factor *slow; /* [n_slow] */
     uint32_t n_slow;
     ot_conv_habits conv;
-    /* numbers of 16 bits that kernels of float32 widen or round, against rate_elem; 0: that
+    /* numbers of 16 bits that implementations of float32 widen or round, against rate_elem; 0: that
      * takes no time */
     double half_part;
     /* part of the shorter of compute and memory time that the longer one does not hide */
@@ -225,7 +226,8 @@ typedef struct ot_runtime {
     /* elements of each such row: registers that are filled in part; 0: not counted */
     int64_t row_loss;
     bool fills_granules; /* short runs fill their last granule in part: half of it on average */
-    /* part of the time to fetch constants that fit the middle level which kernels do not hide */
+    /* part of the time to fetch constants that fit the middle level which implementations do not
+     * hide */
     double weights_seen;
     /* where the target does not say them of this runtime (target_runtime.c); NULL: a launch takes
      * what the device takes, and its target says that. Runtimes that share them start operators
@@ -267,8 +269,8 @@ typedef struct ot_runtime {
     /* biases, slopes and factors are merged only where no other operator reads them: tiles that
      * are written out have one each */
     bool own_biases;
-    /* functions that it has no kernel for become nodes whose names it gives twice where bodies
-     * have them: there they are written out before */
+    /* functions that it has no implementation of become nodes whose names it gives twice where
+     * bodies have them: there they are written out before */
     bool inlines_functions;
 
     /* ---- memory ---- */
@@ -301,15 +303,16 @@ typedef struct ot_runtime {
     /* graph outputs lie in the caller's memory, and a merged group holds only what others read */
     bool own_outputs;
     /* Graph inputs and results are on the host: tiles of those that loops alone touch move
-     * beside kernels, the others move whole. */
+     * beside implementations, the others move whole. */
     bool moves_tiles;
     /* operators that may overwrite an equally large input that dies there (ops.def) do so */
     bool in_place;
-    /* [n_overwriters] the kernels that do, where its process is simulated; NULL: all of these */
+    /* [n_overwriters] the implementations that do, where its process is simulated; NULL: all of
+     * these */
     const ot_op *overwriters;
     uint32_t n_overwriters;
-    const ot_op_memory *kernels; /* [n_kernels] those that hold more than operands and results */
-    uint32_t n_kernels;
+    const ot_op_memory *scratch; /* [n_scratch] those that hold more than operands and results */
+    uint32_t n_scratch;
 
     /* ---- how far the planner goes for it ---- */
     double recompute;        /* times that a tiling may compute a node, summed over its tiles */
@@ -399,7 +402,7 @@ double ot_runtime_slowness(const ot_runtime *r, const ot_node *n);
  * each group, reaches; few: the target's factor on the parts of few input channels
  * (ot_target.conv_few). */
 double ot_runtime_conv_part(const ot_runtime *r, int64_t out, int64_t in, double few);
-/* Part of so many channels that is not padding of the kernels' blocks. */
+/* Part of so many channels that is not padding of the implementations' blocks. */
 double ot_runtime_block_fill(const ot_runtime *r, int64_t channels);
 /* Its result is blocked whatever it reads, and it reads blocks. */
 bool ot_runtime_makes_blocks(const ot_runtime *r, const ot_node *n);
@@ -423,11 +426,11 @@ static inline bool ot_runtime_places_all(const ot_runtime *r)
     return r->one_block || r->device_arena;
 }
 /* It may write its result over an input of the same size that dies there: as plans count, which
- * tell apart neither kernels nor what is replaced by one of them. */
+ * tell apart neither implementations nor what is replaced by one of them. */
 bool ot_runtime_in_place(const ot_runtime *r, const ot_node *n);
-/* Its kernel does so with input `in`. */
+/* Its implementation does so with input `in`. */
 bool ot_runtime_overwrites(const ot_runtime *r, const ot_node *n, uint32_t in);
-/* What its kernel holds besides operands and results; NULL: nothing. */
-const ot_op_memory *ot_runtime_kernel_memory(const ot_runtime *r, const ot_node *n);
+/* What its implementation holds besides operands and results; NULL: nothing. */
+const ot_op_memory *ot_runtime_scratch(const ot_runtime *r, const ot_node *n);
 
 #endif

@@ -1,6 +1,6 @@
 /* The project's engine on a CPU with caches: src/engine, docs/engine.md. Rates and bandwidths
- * are the target's (`calibrate`). Where a comment says measured: of the engine's own kernels,
- * when the figure was put in; the others are assumptions. */
+ * are the target's (`calibrate`). Where a comment says measured: of the engine's own
+ * implementations, when the figure was put in; the others are assumptions. */
 #include "runtime_tables.h"
 
 /* Inputs of so few channels are read as they are, not in blocks. */

@@ -5,7 +5,7 @@
  *
  *   layout    convolutions compute channels-last (acdb) and what follows keeps that; plain tensors
  *             are made at graph outputs and before
- *             Gather and loops, by a slow kernel; Slice takes either
+ *             Gather and loops, by a slow implementation; Slice takes either
  *   memory    buffers of the whole graph are placed before it runs, near the optimum; tiles written
  *             out fit each other's places
  *   loops     a body that reads a value from outside holds a copy of it from compilation on; scan

@@ -75,7 +75,7 @@ static const ot_form_price PRICES[OT_FORM_COUNT] = {
     .overheads = &ot_onnxruntime_overheads, .motion = OT_MOTION_COPIED, .price = PRICES,        \
     .chunk_arena = true, .slices_apart = true, .in_place = true,                                \
     .overwriters = ot_onnxruntime_overwriters, .n_overwriters = OT_ONNXRUNTIME_OVERWRITERS,     \
-    .kernels = ot_onnxruntime_kernels, .n_kernels = OT_ONNXRUNTIME_KERNELS, .recompute = 5,     \
+    .scratch = ot_onnxruntime_scratch, .n_scratch = OT_ONNXRUNTIME_SCRATCH, .recompute = 5,     \
     .recompute_forced = 64, .doubt = 1.04, .short_rows = 1.02, .margins = OT_CHUNK_MARGINS
 
 const ot_runtime ot_runtime_loop = {

@@ -54,12 +54,12 @@ const ot_op ot_onnxruntime_overwriters[OT_ONNXRUNTIME_OVERWRITERS] = {
     OT_OP_Clip,        OT_OP_Softmax,  OT_OP_LogSoftmax, OT_OP_Cast,
 };
 
-const ot_op_memory ot_onnxruntime_kernels[OT_ONNXRUNTIME_KERNELS] = {
-    {OT_OP_HardSwish, OT_KERNEL_INLINED, 1},
-    {OT_OP_Mish, OT_KERNEL_INLINED, 1},
-    {OT_OP_Swish, OT_KERNEL_INLINED, 1},
-    {OT_OP_GroupNormalization, OT_KERNEL_INLINED, 2},
-    {OT_OP_MeanVarianceNormalization, OT_KERNEL_VALUES, 3},
-    {OT_OP_LRN, OT_KERNEL_VALUES, 2},
-    {OT_OP_Where, OT_KERNEL_SELECTED, 2},
+const ot_op_memory ot_onnxruntime_scratch[OT_ONNXRUNTIME_SCRATCH] = {
+    {OT_OP_HardSwish, OT_SCRATCH_INLINED, 1},
+    {OT_OP_Mish, OT_SCRATCH_INLINED, 1},
+    {OT_OP_Swish, OT_SCRATCH_INLINED, 1},
+    {OT_OP_GroupNormalization, OT_SCRATCH_INLINED, 2},
+    {OT_OP_MeanVarianceNormalization, OT_SCRATCH_VALUES, 3},
+    {OT_OP_LRN, OT_SCRATCH_VALUES, 2},
+    {OT_OP_Where, OT_SCRATCH_SELECTED, 2},
 };

@@ -16,12 +16,12 @@ extern const ot_form_price ot_no_prices[OT_FORM_COUNT];
 /* ONNX Runtime on a CPU, and what is taken to be like it. */
 extern const ot_overheads ot_onnxruntime_overheads;
 
-/* Memory of ONNX Runtime's kernels on a CPU. Operators that write over an input, and those that
- * hold more than operands and results (scripts/in_place_truth.py). */
+/* Memory of ONNX Runtime's implementations on a CPU. Operators that write over an input, and those
+ * that hold more than operands and results (scripts/in_place_truth.py). */
 #define OT_ONNXRUNTIME_OVERWRITERS 16
-#define OT_ONNXRUNTIME_KERNELS     7
+#define OT_ONNXRUNTIME_SCRATCH     7
 extern const ot_op ot_onnxruntime_overwriters[OT_ONNXRUNTIME_OVERWRITERS];
-extern const ot_op_memory ot_onnxruntime_kernels[OT_ONNXRUNTIME_KERNELS];
+extern const ot_op_memory ot_onnxruntime_scratch[OT_ONNXRUNTIME_SCRATCH];
 
 /* Where an arena grows by chunks (ONNX Runtime): tiled models are predicted 4 % too low in the
  * median, a tenth in bad cases. Half precision: casts at the borders of bodies, of which a third

@@ -17,7 +17,7 @@ typedef struct parts {
     ot_exporter *ex;
     const ot_graph *g;
     const Onnx__ModelProto *inner; /* the model without operators */
-    ot_part_place *places;         /* [g->n_order] */
+    ot_part_position *places;      /* [g->n_order] */
     uint32_t *part;                /* [n_nodes] as of ot_parts */
     /* [n_values] read by a node that stays, or an output of the graph */
     bool *outside;

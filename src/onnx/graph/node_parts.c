@@ -99,7 +99,7 @@ static void connect(const finder *x, const uint32_t *at, const uint32_t *level, 
 
 static int compare_places(const void *a, const void *b)
 {
-    const ot_part_place *x = a, *y = b;
+    const ot_part_position *x = a, *y = b;
     if (x->level != y->level) return x->level < y->level ? -1 : 1;
     if (x->first != y->first) return x->first < y->first ? -1 : 1;
     return x->at < y->at ? -1 : x->at > y->at;
@@ -114,7 +114,7 @@ ot_status ot_parts_find(const ot_graph *g, const bool *in, ot_arena *a, ot_diag 
              *first = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
     bool *worth = OT_NEW_N(a, bool, g->n_nodes + 1u);
     out->part = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
-    out->places = OT_NEW_N(a, ot_part_place, g->n_order + 1u);
+    out->places = OT_NEW_N(a, ot_part_position, g->n_order + 1u);
     if (!level || !up || !at || !first || !worth || !out->part || !out->places)
         return ot_fail_nomem(d);
     for (uint32_t k = 0; k < g->n_order; k++) at[g->order[k]] = k;
@@ -127,7 +127,7 @@ ot_status ot_parts_find(const ot_graph *g, const bool *in, ot_arena *a, ot_diag 
         const uint32_t root = find(up, id);
         const bool inside = in[id] && worth[root];
         out->part[id] = inside ? at[root] : OT_NONE;
-        out->places[k] = (ot_part_place){level[id], inside ? at[root] : k, k};
+        out->places[k] = (ot_part_position){level[id], inside ? at[root] : k, k};
     }
     qsort(out->places, g->n_order, sizeof *out->places, compare_places);
     return OT_OK;

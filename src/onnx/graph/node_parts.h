@@ -6,15 +6,15 @@
 #include "onnx/graph/ir.h"
 
 /* Where a node is written: nodes in this order, those of one part side by side. */
-typedef struct ot_part_place {
+typedef struct ot_part_position {
     /* first: place in g->order of the first node of its part; of a node that stays, its own */
     uint32_t level, first;
     uint32_t at; /* in g->order */
-} ot_part_place;
+} ot_part_position;
 
 typedef struct ot_parts {
-    uint32_t *part;        /* [n_nodes] the first of its part, as in a place; OT_NONE: it stays */
-    ot_part_place *places; /* [n_order] */
+    uint32_t *part; /* [n_nodes] the first of its part, as in a place; OT_NONE: it stays */
+    ot_part_position *places; /* [n_order] */
 } ot_parts;
 
 /* Which of the nodes that `in` [n_nodes] marks are one part. What comes out lives in a. Requires

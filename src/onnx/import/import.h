@@ -30,10 +30,10 @@ ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescr
 /* pb_slim.c: a model file of n bytes, without the contents of its large tensors: into `a`; *out
  * NULL: this file has to be read as a whole. Fails: OT_E_NOMEM. */
 typedef struct ot_slim ot_slim;
-typedef struct ot_slim_place {
+typedef struct ot_slim_range {
     uint64_t offset; /* in the file */
     size_t bytes;
-} ot_slim_place;
+} ot_slim_range;
 ot_status ot_slim_read(int fd, uint64_t n, ot_arena *a, ot_diag *d, ot_slim **out) OT_MUST_USE;
 /* What to unpack. */
 const void *ot_slim_bytes(const ot_slim *s, size_t *n);

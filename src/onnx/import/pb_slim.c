@@ -29,7 +29,7 @@ struct ot_slim {
     uint8_t *ahead;  /* [AHEAD] */
     char *bytes;     /* the copy: [n_bytes] */
     size_t n_bytes, cap_bytes;
-    ot_slim_place *places; /* [n_places] */
+    ot_slim_range *places; /* [n_places] */
     size_t n_places, cap_places;
     size_t n_filled;
     bool no_memory;
@@ -111,7 +111,7 @@ static bool put_place(ot_slim *s, uint64_t n)
         return false;
     memcpy(s->bytes + s->n_bytes, &index, sizeof index);
     s->n_bytes += sizeof index;
-    ot_slim_place place = {.offset = s->at, .bytes = (size_t)n};
+    ot_slim_range place = {.offset = s->at, .bytes = (size_t)n};
     s->no_memory = !OT_PUSH(s->a, s->places, s->n_places, s->cap_places, place);
     skip(s, n);
     return !s->no_memory;
@@ -204,7 +204,7 @@ const void *ot_slim_bytes(const ot_slim *s, size_t *n)
 /* ---- the contents ---- */
 
 /* The place that a tensor names, which it does not name any more; NULL: none. */
-static ot_slim_place *take_place(const ot_slim *s, Onnx__TensorProto *t)
+static ot_slim_range *take_place(const ot_slim *s, Onnx__TensorProto *t)
 {
     for (unsigned k = 0; k < t->base.n_unknown_fields; k++) {
         ProtobufCMessageUnknownField *u = &t->base.unknown_fields[k];
@@ -241,7 +241,7 @@ static ot_status fill(void *ctx, const ProtobufCMessage *msg)
     filling *x = ctx;
     if (msg->descriptor != &onnx__tensor_proto__descriptor) return OT_OK;
     Onnx__TensorProto *t = (Onnx__TensorProto *)(uintptr_t)msg;
-    const ot_slim_place *p = take_place(x->s, t);
+    const ot_slim_range *p = take_place(x->s, t);
     if (!p) return OT_OK;
     uint8_t *data = ot_pb_take(p->bytes);
     if (!data) return ot_fail_nomem(x->d);

@@ -85,12 +85,12 @@ typedef struct ot_fact_sum {
 } ot_fact_sum;
 
 /* A buffer in a region's arena. */
-typedef struct ot_fact_place {
+typedef struct ot_fact_buffer {
     const char *name;
     int64_t bytes;          /* of a slot */
     const int64_t *offsets; /* [n] one a slot */
     uint32_t n;
-} ot_fact_place;
+} ot_fact_buffer;
 
 /* An operator of a tile in blocks in the memories of the cores. */
 typedef struct ot_fact_block {
@@ -134,7 +134,7 @@ typedef struct ot_fact_region {
     /* seconds that pipes wait for each other because of that; in time_tiled. OT_ABSENT: no
      * places */
     double stall;
-    const struct ot_fact_place *places; /* [n_places] */
+    const struct ot_fact_buffer *places; /* [n_places] */
     uint32_t n_places;
     const char *placement; /* the same in words; "" */
     /* [n_scopes] memories of its program, on targets whose cores have some */

@@ -12,7 +12,7 @@ static const char *dims_text(ot_arena *a, const int64_t *dims, uint32_t rank)
     return ot_strdup(a, text);
 }
 
-static bool copy_blocks(ot_arena *a, const ot_region_program *p, ot_fact_region *to)
+static bool copy_blocks(ot_arena *a, const ot_lowered_region *p, ot_fact_region *to)
 {
     ot_fact_block *list = OT_NEW_N(a, ot_fact_block, p->n_inner + 1u);
     for (uint32_t k = 0; list && k < p->n_inner; k++) {
@@ -36,7 +36,7 @@ static bool copy_blocks(ot_arena *a, const ot_region_program *p, ot_fact_region 
 }
 
 /* "9 operations in 24 blocks: ub 120 KiB of 192 KiB, l1 ..." */
-static const char *cores_text(ot_arena *a, const ot_region_program *p)
+static const char *cores_text(ot_arena *a, const ot_lowered_region *p)
 {
     int64_t blocks = 0;
     for (uint32_t k = 0; k < p->n_inner; k++) blocks += p->inner[k].n_blocks;
@@ -62,7 +62,7 @@ static const char *cores_text(ot_arena *a, const ot_region_program *p)
 ot_status ot_facts_add_cores(ot_facts *f, const ot_graph *g, const ot_target *t,
                              const ot_region *from, ot_fact_region *to)
 {
-    ot_region_program p;
+    ot_lowered_region p;
     ot_diag own = {0};
     to->cores = "";
     if (!ot_target_has_cores(t)) return OT_OK;

@@ -288,14 +288,14 @@ static const char *placement(ot_arena *a, const ot_fact_region *r)
 /* Buffers of the fast memory with their offsets. */
 static bool copy_places(ot_arena *a, const ot_kernel *k, ot_fact_region *to)
 {
-    ot_fact_place *list = OT_NEW_N(a, ot_fact_place, k->n_values + 1u);
+    ot_fact_buffer *list = OT_NEW_N(a, ot_fact_buffer, k->n_values + 1u);
     to->places = list;
     for (uint32_t v = 0; list && v < k->n_values; v++) {
         const ot_tk_value *x = &k->values[v];
         if (x->kind != OT_TK_BUFFER || x->n_offsets == 0) continue;
-        ot_fact_place p = {ot_strdup(a, x->name), x->bytes,
-                           ot_memdup(a, x->offsets, x->n_offsets * sizeof *x->offsets),
-                           x->n_offsets};
+        ot_fact_buffer p = {ot_strdup(a, x->name), x->bytes,
+                            ot_memdup(a, x->offsets, x->n_offsets * sizeof *x->offsets),
+                            x->n_offsets};
         if (!p.name || !p.offsets) return false;
         list[to->n_places++] = p;
     }

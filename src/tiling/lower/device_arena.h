@@ -1,4 +1,4 @@
-/* The block of activations of a program on a device: laid out for sessions (engine/gpu), and
+/* The block of activations of a session on a device: laid out for sessions (engine/gpu), and
  * measured for plans (alloc_sim), by the same rules.
  *
  *   unit      0     1       2        3  arena

@@ -39,14 +39,14 @@ bool inner_is_gpu(const ot_target *t) { return t->scopes[OT_SCOPE_UB].bytes == 0
 
 #define BLOCKS_MAX (1 << 20) /* that are looked at: sizes of files are no limit */
 
-ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *w,
+ot_status inner_runs(lowered *p, int64_t extent, int64_t block, const lowered_window *w,
                      int64_t in_extent, inner_run **out, uint32_t *n)
 {
     const int64_t n_blocks = ot_ceil_div(extent, block);
     inner_run *list = NULL;
     size_t cap = 0, n_runs = 0;
     *n = 0;
-    if (n_blocks > BLOCKS_MAX) return prog_refuse(p, "too many blocks along an axis");
+    if (n_blocks > BLOCKS_MAX) return lowered_refuse(p, "too many blocks along an axis");
     for (int64_t k = 0; k < n_blocks; k++) {
         const int64_t lo = k * block, hi = ot_min(lo + block, extent);
         inner_run r = {
@@ -55,7 +55,7 @@ ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *
             const int64_t from = lo * w->stride - w->pad_lo,
                           to = (hi - 1) * w->stride - w->pad_lo + (w->kernel - 1) * w->dilation + 1;
             if (to <= 0 || from >= in_extent)
-                return prog_refuse(p, "a block that is padding alone");
+                return lowered_refuse(p, "a block that is padding alone");
             r.in_lo = ot_min(ot_max(from, 0), in_extent - 1);
             r.in_len = ot_max(ot_min(to, in_extent) - r.in_lo, 1);
             r.pad_lo = ot_max(r.in_lo - from, 0);
@@ -71,7 +71,7 @@ ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *
             last->in_step = step;
             last->count++;
         } else if (!OT_PUSH(p->a, list, n_runs, cap, r)) {
-            return prog_nomem(p);
+            return lowered_nomem(p);
         }
     }
     for (size_t k = 0; k < n_runs; k++) list[k].step = block;
@@ -80,16 +80,16 @@ ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *
     return OT_OK;
 }
 
-ot_status inner_open(prog *p, inner_axis *x, uint32_t k)
+ot_status inner_open(lowered *p, inner_axis *x, uint32_t k)
 {
     x->at = &x->runs[k];
     x->var = ot_format(p->a, "b%u", p->n_inner++);
-    if (!x->var) return prog_nomem(p);
+    if (!x->var) return lowered_nomem(p);
     return ot_kb_for(p->b, x->var, x->at->first, x->at->first + x->at->count, 1) ? OT_OK
-                                                                                 : prog_nomem(p);
+                                                                                 : lowered_nomem(p);
 }
 
-ot_status inner_close(prog *p) { return ot_kb_end(p->b) ? OT_OK : prog_nomem(p); }
+ot_status inner_close(lowered *p) { return ot_kb_end(p->b) ? OT_OK : lowered_nomem(p); }
 
 /* lo + step * (block - first). */
 static ot_tk_affine place(const inner_axis *x, int64_t lo, int64_t step)
@@ -110,14 +110,14 @@ ot_tk_affine inner_in(const inner_axis *x) { return place(x, x->at->in_lo, x->at
 /* ---- what blocks take and cost ---- */
 
 /* Elements along axis k of the output that a block of `block` reads of input 0. */
-int64_t inner_reach(const prog_window *w, int64_t block, int64_t in_extent)
+int64_t inner_reach(const lowered_window *w, int64_t block, int64_t in_extent)
 {
     return w->kernel > 0
                ? ot_min((block - 1) * w->stride + (w->kernel - 1) * w->dilation + 1, in_extent)
                : block;
 }
 
-double inner_moved(const prog_tensor *x, const int64_t *dims, int64_t granule)
+double inner_moved(const lowered_tensor *x, const int64_t *dims, int64_t granule)
 {
     double rows = 1, run = (double)ot_tk_dtype_bits(x->type) / 8;
     uint32_t k = x->rank;
@@ -130,7 +130,7 @@ double inner_moved(const prog_tensor *x, const int64_t *dims, int64_t granule)
     return rows * (granule > 1 ? whole : run);
 }
 
-static int64_t bytes_of(const prog_tensor *x, const int64_t *dims)
+static int64_t bytes_of(const lowered_tensor *x, const int64_t *dims)
 {
     int64_t n = ot_tk_dtype_bits(x->type);
     for (uint32_t k = 0; k < x->rank; k++)
@@ -139,7 +139,7 @@ static int64_t bytes_of(const prog_tensor *x, const int64_t *dims)
 }
 
 /* Dims of operand j for a block of the output. */
-static void operand_block(const prog_op *op, uint32_t j, const int64_t *block, int64_t *dims)
+static void operand_block(const lowered_op *op, uint32_t j, const int64_t *block, int64_t *dims)
 {
     memcpy(dims, op->in[j].dims, sizeof op->in[j].dims);
     for (uint32_t k = 0; k < op->out.rank; k++) {
@@ -163,7 +163,7 @@ typedef struct block_choice {
 } block_choice;
 
 /* What block costs; false: it does not fit. granule 1: rows of any length. */
-static bool score(const prog *p, const prog_op *op, const int64_t *block, int64_t granule,
+static bool score(const lowered *p, const lowered_op *op, const int64_t *block, int64_t granule,
                   block_choice *c)
 {
     const ot_scope in_scope = inner_is_gpu(p->t) ? OT_SCOPE_SHARED : OT_SCOPE_UB,
@@ -218,7 +218,7 @@ uint32_t inner_lengths(int64_t extent, int64_t unit, int64_t granule,
 }
 
 /* Whole inner axes, a part of one, single places of the outer ones: the cheapest that fits. */
-static block_choice choose(const prog *p, const prog_op *op, int64_t granule)
+static block_choice choose(const lowered *p, const lowered_op *op, int64_t granule)
 {
     block_choice best = {.seconds = DBL_MAX}, c;
     int64_t unit = ot_tk_dtype_bits(op->out.type) / 8;
@@ -242,18 +242,18 @@ static block_choice choose(const prog *p, const prog_op *op, int64_t granule)
 /* ---- the nest ---- */
 
 typedef struct nest {
-    prog *p;
-    const prog_op *op;
+    lowered *p;
+    const lowered_op *op;
     inner_axis axis[OT_TK_RANK_MAX];
     uint32_t slots;
 } nest;
 
 /* Operand j's block comes in. */
-static ot_status bring(const nest *x, uint32_t j, prog_tensor *out)
+static ot_status bring(const nest *x, uint32_t j, lowered_tensor *out)
 {
-    const prog_op *op = x->op;
+    const lowered_op *op = x->op;
     ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
-    prog_tensor part, like = op->in[j];
+    lowered_tensor part, like = op->in[j];
     for (uint32_t k = 0; k < op->out.rank; k++) {
         const int8_t a = op->axis[j][k];
         if (a < 0) continue;
@@ -261,18 +261,19 @@ static ot_status bring(const nest *x, uint32_t j, prog_tensor *out)
         lo[a] = windowed ? inner_in(&x->axis[k]) : inner_out(&x->axis[k]);
         like.dims[a] = windowed ? x->axis[k].at->in_len : x->axis[k].at->len;
     }
-    OT_TRY(prog_part(x->p, &op->in[j], lo, like.dims, &part));
-    OT_TRY(prog_alloc(x->p, "in_block", "", inner_is_gpu(x->p->t) ? OT_SCOPE_SHARED : OT_SCOPE_UB,
-                      x->slots, &like, out));
-    return prog_copy(x->p, out, &part);
+    OT_TRY(lowered_part(x->p, &op->in[j], lo, like.dims, &part));
+    OT_TRY(lowered_alloc(x->p, "in_block", "",
+                         inner_is_gpu(x->p->t) ? OT_SCOPE_SHARED : OT_SCOPE_UB, x->slots, &like,
+                         out));
+    return lowered_copy(x->p, out, &part);
 }
 
 /* Pads and groups are the block's own. */
-static void adjust(const nest *x, prog_op *block)
+static void adjust(const nest *x, lowered_op *block)
 {
     const uint32_t rank = block->out.rank;
     for (uint32_t k = 0; k < block->n_attrs; k++) {
-        prog_attr *a = &block->attrs[k];
+        lowered_attr *a = &block->attrs[k];
         if (strcmp(a->name, "group") == 0 && x->op->cut[1] && x->op->axis[0][1] >= 0)
             a->values[0] = (double)x->axis[1].at->len;
         if (strcmp(a->name, "pad") != 0) continue;
@@ -286,22 +287,22 @@ static void adjust(const nest *x, prog_op *block)
 
 static ot_status put_block(const nest *x)
 {
-    prog *p = x->p;
-    prog_op block = *x->op;
+    lowered *p = x->p;
+    lowered_op block = *x->op;
     ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
-    prog_tensor to;
+    lowered_tensor to;
     for (uint32_t k = 0; k < block.out.rank; k++) {
         lo[k] = inner_out(&x->axis[k]);
         block.out.dims[k] = x->axis[k].at->len;
     }
     for (uint32_t j = 0; j < block.n_in; j++) OT_TRY(bring(x, j, &block.in[j]));
-    OT_TRY(prog_part(p, &x->op->out, lo, block.out.dims, &to));
-    OT_TRY(prog_alloc(p, "out_block", "", inner_is_gpu(p->t) ? OT_SCOPE_FRAGMENT : OT_SCOPE_UB,
-                      x->slots, &block.out, &block.out));
+    OT_TRY(lowered_part(p, &x->op->out, lo, block.out.dims, &to));
+    OT_TRY(lowered_alloc(p, "out_block", "", inner_is_gpu(p->t) ? OT_SCOPE_FRAGMENT : OT_SCOPE_UB,
+                         x->slots, &block.out, &block.out));
     adjust(x, &block);
     block.pipe = OT_PIPE_VECTOR;
-    OT_TRY(prog_statement(p, &block));
-    return prog_copy(p, &to, &block.out);
+    OT_TRY(lowered_statement(p, &block));
+    return lowered_copy(p, &to, &block.out);
 }
 
 static ot_status put_axis(nest *x, uint32_t k)
@@ -315,7 +316,7 @@ static ot_status put_axis(nest *x, uint32_t k)
     return OT_OK;
 }
 
-ot_status inner_note(prog *p, ot_inner_op note)
+ot_status inner_note(lowered *p, ot_inner_op note)
 {
     ot_inner_op *last = p->n_inner_ops > 0 ? p->inner : NULL;
     note.node = p->node;
@@ -324,14 +325,15 @@ ot_status inner_note(prog *p, ot_inner_op note)
             if (p->inner[k].bytes < note.bytes) p->inner[k] = note; /* of the largest tile */
             return OT_OK;
         }
-    return OT_PUSH(p->a, p->inner, p->n_inner_ops, p->cap_inner_ops, note) ? OT_OK : prog_nomem(p);
+    return OT_PUSH(p->a, p->inner, p->n_inner_ops, p->cap_inner_ops, note) ? OT_OK
+                                                                           : lowered_nomem(p);
 }
 
-static ot_status put_vector(prog *p, const prog_op *op)
+static ot_status put_vector(lowered *p, const lowered_op *op)
 {
     const block_choice c = choose(p, op, p->t->granule), plain = choose(p, op, 1);
     /* larger than a core's memory however it is cut: where it lies */
-    if (!c.found) return prog_statement(p, op);
+    if (!c.found) return lowered_statement(p, op);
     block_choice rounded = c;
     if (plain.found) (void)score(p, op, plain.block, p->t->granule, &rounded);
     ot_inner_op note = {.operation = op->name,
@@ -353,7 +355,7 @@ static ot_status put_vector(prog *p, const prog_op *op)
     return put_axis(&x, 0);
 }
 
-ot_status inner_op(prog *p, const prog_op *op)
+ot_status inner_op(lowered *p, const lowered_op *op)
 {
     bool done = false;
     if (op->pipe == OT_PIPE_CUBE) OT_TRY(inner_product(p, op, &done));

@@ -3,7 +3,7 @@
 #ifndef OT_TILING_LOWER_INNER_NEST_H
 #define OT_TILING_LOWER_INNER_NEST_H
 
-#include "region_program.h"
+#include "lower_region.h"
 
 #define INNER_LENGTHS_MAX 48
 
@@ -30,24 +30,24 @@ int64_t inner_capacity(const ot_target *t, ot_scope s);
 int64_t inner_room(const ot_target *t, ot_scope s, int64_t bytes);
 /* Blocks of `block` of an axis. w: how they look at input 0, in_extent long; NULL or kernel 0:
  * place by place. */
-ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *w,
+ot_status inner_runs(lowered *p, int64_t extent, int64_t block, const lowered_window *w,
                      int64_t in_extent, inner_run **out, uint32_t *n) OT_MUST_USE;
-ot_status inner_open(prog *p, inner_axis *x, uint32_t k) OT_MUST_USE; /* the loop over run k */
-ot_status inner_close(prog *p) OT_MUST_USE;
+ot_status inner_open(lowered *p, inner_axis *x, uint32_t k) OT_MUST_USE; /* the loop over run k */
+ot_status inner_close(lowered *p) OT_MUST_USE;
 ot_tk_affine inner_out(const inner_axis *x);
 ot_tk_affine inner_in(const inner_axis *x);
-int64_t inner_reach(const prog_window *w, int64_t block, int64_t in_extent);
+int64_t inner_reach(const lowered_window *w, int64_t block, int64_t in_extent);
 /* Bytes of a block of x with these dims, every row of it rounded up to granules. */
-double inner_moved(const prog_tensor *x, const int64_t *dims, int64_t granule);
+double inner_moved(const lowered_tensor *x, const int64_t *dims, int64_t granule);
 /* Of n blocks that move so many bytes. */
 double inner_seconds(const ot_target *t, double bytes, int64_t n);
 uint32_t inner_lengths(int64_t extent, int64_t unit, int64_t granule,
                        int64_t out[INNER_LENGTHS_MAX]);
 /* Keep what was chosen for the node at hand. */
-ot_status inner_note(prog *p, ot_inner_op note) OT_MUST_USE;
+ot_status inner_note(lowered *p, ot_inner_op note) OT_MUST_USE;
 
 /* inner_product.c: convolutions of one group and matrix products on the cube. *done false: not
  * one of these, or no block fits. */
-ot_status inner_product(prog *p, const prog_op *op, bool *done) OT_MUST_USE;
+ot_status inner_product(lowered *p, const lowered_op *op, bool *done) OT_MUST_USE;
 
 #endif

@@ -22,8 +22,8 @@
 #include <math.h>
 
 typedef struct product {
-    prog *p;
-    const prog_op *op;
+    lowered *p;
+    const lowered_op *op;
     bool conv, gpu;
     uint32_t rank, rows;            /* rows: the output's axis of the left matrix */
     int64_t depth, taps;            /* channels, or what is summed; places of the kernel */
@@ -32,10 +32,10 @@ typedef struct product {
     int64_t block[OT_TK_RANK_MAX], depth_block;
     inner_axis axis[OT_TK_RANK_MAX], deep;
     uint32_t slots;
-    prog_tensor sum; /* of the block at hand */
+    lowered_tensor sum; /* of the block at hand */
 } product;
 
-static bool setting(const prog_op *op, const char *name)
+static bool setting(const lowered_op *op, const char *name)
 {
     for (uint32_t k = 0; k < op->n_attrs; k++)
         if (strcmp(op->attrs[k].name, name) == 0) return op->attrs[k].values[0] != 0;
@@ -43,7 +43,7 @@ static bool setting(const prog_op *op, const char *name)
 }
 
 /* false: it is none that the cube does. */
-static bool describe(prog *p, const prog_op *op, product *x)
+static bool describe(lowered *p, const lowered_op *op, product *x)
 {
     *x = (product){.p = p,
                    .op = op,
@@ -65,7 +65,7 @@ static bool describe(prog *p, const prog_op *op, product *x)
         for (uint32_t k = 2; k < op->in[1].rank; k++) x->taps *= op->in[1].dims[k];
         return true;
     }
-    const prog_tensor *a = &op->in[0], *b = &op->in[1];
+    const lowered_tensor *a = &op->in[0], *b = &op->in[1];
     x->rows = x->rank - 2;
     x->left = 0;
     x->right = 1;
@@ -81,7 +81,7 @@ static bool describe(prog *p, const prog_op *op, product *x)
 static void operand_dims(const product *x, uint32_t j, const int64_t *block, int64_t depth,
                          int64_t *dims)
 {
-    const prog_op *op = x->op;
+    const lowered_op *op = x->op;
     memcpy(dims, op->in[j].dims, sizeof op->in[j].dims);
     for (uint32_t k = 0; k < x->rank; k++) {
         const int8_t a = op->axis[j][k];
@@ -214,9 +214,9 @@ static best_block choose(const product *x, int64_t granule)
 /* ---- the nest ---- */
 
 /* The block's part of operand j; of what is summed: the part whose loop is open. */
-static ot_status part_of(const product *x, uint32_t j, prog_tensor *out)
+static ot_status part_of(const product *x, uint32_t j, lowered_tensor *out)
 {
-    const prog_op *op = x->op;
+    const lowered_op *op = x->op;
     ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
     int64_t dims[OT_TK_RANK_MAX];
     memcpy(dims, op->in[j].dims, sizeof op->in[j].dims);
@@ -232,49 +232,49 @@ static ot_status part_of(const product *x, uint32_t j, prog_tensor *out)
         lo[a] = inner_out(&x->deep);
         dims[a] = x->deep.at->len;
     }
-    return prog_part(x->p, &op->in[j], lo, dims, out);
+    return lowered_part(x->p, &op->in[j], lo, dims, out);
 }
 
 /* A part in a memory of its own. */
 static ot_status fetch(const product *x, uint32_t j, const char *name, ot_scope scope,
-                       prog_tensor *out)
+                       lowered_tensor *out)
 {
-    prog_tensor part;
+    lowered_tensor part;
     OT_TRY(part_of(x, j, &part));
-    OT_TRY(prog_alloc(x->p, name, "", scope, x->slots, &part, out));
-    return prog_copy(x->p, out, &part);
+    OT_TRY(lowered_alloc(x->p, name, "", scope, x->slots, &part, out));
+    return lowered_copy(x->p, out, &part);
 }
 
 /* The last two axes of it: the others are single. */
-static ot_status as_matrix(const product *x, const prog_tensor *t, prog_tensor *out)
+static ot_status as_matrix(const product *x, const lowered_tensor *t, lowered_tensor *out)
 {
     const int64_t dims[2] = {t->rank > 1 ? t->dims[t->rank - 2] : 1, t->dims[t->rank - 1]};
-    return prog_alias(x->p, t, 2, dims, out);
+    return lowered_alias(x->p, t, 2, dims, out);
 }
 
 /* On to the memory that the cube reads. */
-static ot_status move_on(const product *x, const prog_tensor *from, const char *name,
-                         ot_scope scope, prog_tensor *out)
+static ot_status move_on(const product *x, const lowered_tensor *from, const char *name,
+                         ot_scope scope, lowered_tensor *out)
 {
     *out = *from;
     if (x->gpu) return OT_OK;
-    OT_TRY(prog_alloc(x->p, name, "", scope, x->slots, from, out));
-    return prog_copy(x->p, out, from);
+    OT_TRY(lowered_alloc(x->p, name, "", scope, x->slots, from, out));
+    return lowered_copy(x->p, out, from);
 }
 
 /* The columns of the picture's part: input channels and places of the kernel x places. */
-static ot_status put_columns(const product *x, const prog_tensor *picture, prog_tensor *out)
+static ot_status put_columns(const product *x, const lowered_tensor *picture, lowered_tensor *out)
 {
     const uint32_t n = x->rank - 2;
-    prog_tensor cols = {
+    lowered_tensor cols = {
         .rank = 3, .type = picture->type, .dims = {1, picture->dims[1] * x->taps, 1}};
-    prog_op op = {
+    lowered_op op = {
         .pipe = OT_PIPE_CUBE, .name = "im2col", .n_in = 1, .in = {*picture}, .n_attrs = 4};
     static const char *const names[4] = {"kernel", "stride", "pad", "dilation"};
     for (uint32_t k = 0; k < 4; k++)
-        op.attrs[k] = (prog_attr){.name = names[k], .n = k == 2 ? 2 * n : n, .list = true};
+        op.attrs[k] = (lowered_attr){.name = names[k], .n = k == 2 ? 2 * n : n, .list = true};
     for (uint32_t d = 0; d < n; d++) {
-        const prog_window *w = &x->op->window[2 + d];
+        const lowered_window *w = &x->op->window[2 + d];
         const inner_run *r = x->axis[2 + d].at;
         op.attrs[0].values[d] = (double)w->kernel;
         op.attrs[1].values[d] = (double)w->stride;
@@ -283,22 +283,22 @@ static ot_status put_columns(const product *x, const prog_tensor *picture, prog_
         op.attrs[3].values[d] = (double)w->dilation;
         cols.dims[2] *= r->len;
     }
-    OT_TRY(prog_alloc(x->p, "columns", "", x->gpu ? OT_SCOPE_SHARED : OT_SCOPE_L0B, x->slots, &cols,
-                      &op.out));
-    OT_TRY(prog_statement(x->p, &op));
+    OT_TRY(lowered_alloc(x->p, "columns", "", x->gpu ? OT_SCOPE_SHARED : OT_SCOPE_L0B, x->slots,
+                         &cols, &op.out));
+    OT_TRY(lowered_statement(x->p, &op));
     return as_matrix(x, &op.out, out);
 }
 
 /* One part of the depth is added to the sum. */
 static ot_status add_part(const product *x)
 {
-    prog *p = x->p;
-    prog_tensor left, right, held;
-    prog_op op = {.pipe = OT_PIPE_CUBE, .name = "mmad", .out = x->sum, .n_in = 3};
+    lowered *p = x->p;
+    lowered_tensor left, right, held;
+    lowered_op op = {.pipe = OT_PIPE_CUBE, .name = "mmad", .out = x->sum, .n_in = 3};
     OT_TRY(fetch(x, x->left, "left", first_scope(x), &held));
     if (x->conv) {
         const int64_t dims[2] = {held.dims[0], held.dims[1] * x->taps};
-        OT_TRY(prog_alias(p, &held, 2, dims, &left));
+        OT_TRY(lowered_alias(p, &held, 2, dims, &left));
     } else {
         OT_TRY(as_matrix(x, &held, &left));
     }
@@ -314,43 +314,45 @@ static ot_status add_part(const product *x)
     static const char *const turned[2] = {"transpose_a", "transpose_b"};
     for (uint32_t k = 0; k < 2; k++)
         if (setting(x->op, turned[k]))
-            op.attrs[op.n_attrs++] = (prog_attr){.name = turned[k], .n = 1, .values = {1}};
-    return prog_statement(p, &op);
+            op.attrs[op.n_attrs++] = (lowered_attr){.name = turned[k], .n = 1, .values = {1}};
+    return lowered_statement(p, &op);
 }
 
 /* The sum begins with the bias, or with 0. */
 static ot_status begin_sum(product *x)
 {
-    prog *p = x->p;
+    lowered *p = x->p;
     int64_t cols = 1;
     for (uint32_t k = 0; k < x->rank; k++) cols *= k == x->rows ? 1 : x->axis[k].at->len;
-    const prog_tensor like = {.rank = 2, .type = "f32", .dims = {x->axis[x->rows].at->len, cols}};
-    OT_TRY(prog_alloc(p, "sum", "", x->gpu ? OT_SCOPE_FRAGMENT : OT_SCOPE_L0C, 1, &like, &x->sum));
-    prog_op op = {.pipe = OT_PIPE_CUBE,
-                  .name = "fill",
-                  .out = x->sum,
-                  .n_attrs = 1,
-                  .attrs = {{.name = "value", .n = 1}}};
-    if (x->op->n_in <= 2) return prog_statement(p, &op);
-    prog_tensor bias, part;
+    const lowered_tensor like = {
+        .rank = 2, .type = "f32", .dims = {x->axis[x->rows].at->len, cols}};
+    OT_TRY(
+        lowered_alloc(p, "sum", "", x->gpu ? OT_SCOPE_FRAGMENT : OT_SCOPE_L0C, 1, &like, &x->sum));
+    lowered_op op = {.pipe = OT_PIPE_CUBE,
+                     .name = "fill",
+                     .out = x->sum,
+                     .n_attrs = 1,
+                     .attrs = {{.name = "value", .n = 1}}};
+    if (x->op->n_in <= 2) return lowered_statement(p, &op);
+    lowered_tensor bias, part;
     OT_TRY(part_of(x, 2, &part));
     const int64_t bytes = elements(part.dims, part.rank) * ot_tk_dtype_bits(part.type) / 8;
     OT_TRY(fetch(x, 2, "bias", bias_scope(x, bytes), &bias));
     const int64_t column[2] = {bias.dims[0], 1};
-    op = (prog_op){.pipe = OT_PIPE_CUBE, .name = "expand", .out = x->sum, .n_in = 1};
+    op = (lowered_op){.pipe = OT_PIPE_CUBE, .name = "expand", .out = x->sum, .n_in = 1};
     if (x->conv)
-        OT_TRY(prog_alias(p, &bias, 2, column, &op.in[0]));
+        OT_TRY(lowered_alias(p, &bias, 2, column, &op.in[0]));
     else
         OT_TRY(as_matrix(x, &bias, &op.in[0]));
-    return prog_statement(p, &op);
+    return lowered_statement(p, &op);
 }
 
 static ot_status put_block(product *x)
 {
-    prog *p = x->p;
+    lowered *p = x->p;
     ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
     int64_t dims[OT_TK_RANK_MAX];
-    prog_tensor to, from;
+    lowered_tensor to, from;
     OT_TRY(begin_sum(x));
     for (uint32_t r = 0; r < x->deep.n; r++) {
         OT_TRY(inner_open(p, &x->deep, r));
@@ -361,9 +363,9 @@ static ot_status put_block(product *x)
         lo[k] = inner_out(&x->axis[k]);
         dims[k] = x->axis[k].at->len;
     }
-    OT_TRY(prog_part(p, &x->op->out, lo, dims, &to));
-    OT_TRY(prog_alias(p, &x->sum, x->rank, dims, &from));
-    return prog_copy(p, &to, &from);
+    OT_TRY(lowered_part(p, &x->op->out, lo, dims, &to));
+    OT_TRY(lowered_alias(p, &x->sum, x->rank, dims, &from));
+    return lowered_copy(p, &to, &from);
 }
 
 static ot_status put_axis(product *x, uint32_t k)
@@ -397,7 +399,7 @@ static ot_status note(const product *x, const best_block *c, const best_block *p
     return inner_note(x->p, note);
 }
 
-ot_status inner_product(prog *p, const prog_op *op, bool *done)
+ot_status inner_product(lowered *p, const lowered_op *op, bool *done)
 {
     product x;
     *done = false;

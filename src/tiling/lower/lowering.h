@@ -31,7 +31,7 @@ typedef struct ot_region_memory {
 ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t,
                                 ot_diag *d, ot_region_memory *out, ot_kernel **kernel) OT_MUST_USE;
 
-/* ---- programs: region_program.c, inner_nest.c ---- */
+/* ---- kernels that run: lower_region.c, inner_nest.c ---- */
 
 /* How one operator's tile is done in blocks in the memories of the cores: what the second level
  * chose for it. */
@@ -55,12 +55,12 @@ typedef struct ot_inner_op {
 /* A region as a kernel that runs (tk/interpreter/interpreter.h): every tile with its own windows
  * and borders, in the places of the planned kernel. Params are the region's inputs and outputs
  * and the constants that it reads, by their names in the model (made legal). */
-typedef struct ot_region_program {
+typedef struct ot_lowered_region {
     /* with offsets; the caller frees it. NULL: there is none, and `why` says what is in the way */
     ot_kernel *kernel;
     const char *why; /* in the arena; NULL: there is a kernel */
     ot_region_memory memory;
-    ot_scope_plan scopes[OT_SCOPE_COUNT]; /* [n_scopes] that the program uses */
+    ot_scope_plan scopes[OT_SCOPE_COUNT]; /* [n_scopes] that the lowered kernel uses */
     uint32_t n_scopes;
     struct ot_region_param {
         ot_id value; /* of the graph */
@@ -68,10 +68,10 @@ typedef struct ot_region_program {
         bool is_output;
     } const *params; /* [n_params] in the arena */
     uint32_t n_params;
-    /* [n_inner] operators in blocks, in the order of the program; in the arena */
+    /* [n_inner] operators in blocks, in the order of the lowered kernel; in the arena */
     const ot_inner_op *inner;
     uint32_t n_inner;
-} ot_region_program;
+} ot_lowered_region;
 
 /* operators run in blocks in the memories of the target's cores (Ascend: l1, l0a, l0b, l0c, ub;
  * GPU: shared, fragment), where it has some; sizes of blocks by cost */
@@ -83,7 +83,7 @@ typedef struct ot_region_program {
 bool ot_target_has_cores(const ot_target *t);
 /* Lower the region. how: set of OT_LOWER_... a: for what *out points to. Deterministic. */
 ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, unsigned how,
-                          ot_arena *a, ot_diag *d, ot_region_program *out) OT_MUST_USE;
+                          ot_arena *a, ot_diag *d, ot_lowered_region *out) OT_MUST_USE;
 
 typedef struct ot_arena_figures {
     int64_t naive;       /* all activations side by side */

@@ -1,4 +1,4 @@
-/* What a region's kernel keeps where: what the planned kernel and the program that runs have in
+/* What a region's kernel keeps where: what the planned kernel and the lowered kernel have in
  * common. Private to memory/. */
 #ifndef OT_TILING_LOWER_REGION_HELD_H
 #define OT_TILING_LOWER_REGION_HELD_H

@@ -213,16 +213,16 @@ ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kerne
 
 /* ---- table_plan.c: a table of buffers in one memory ---- */
 
-typedef struct ot_table_plan {
+typedef struct ot_table_layout {
     int64_t *offsets; /* [n] the caller's */
     ot_scope_plan memory;
     int64_t steps; /* of the search */
-} ot_table_plan;
+} ot_table_layout;
 /* Offsets of a table, by mode: search (and auto) is ot_pack; reuse is ot_pack_greedy, the
  * largest first at the lowest place; sequential puts one behind the other. Checked
  * by ot_pack_check. Fails with OT_E_BUDGET when o->capacity is passed, as ot_mem_plan_kernel
  * says it. */
 ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode,
-                        const ot_pack_options *o, ot_diag *d, ot_table_plan *out) OT_MUST_USE;
+                        const ot_pack_options *o, ot_diag *d, ot_table_layout *out) OT_MUST_USE;
 
 #endif

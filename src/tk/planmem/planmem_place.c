@@ -19,11 +19,11 @@
 
 #define MAX_CANDIDATES 256 /* places compared for one slot */
 
-typedef struct slot_place {
+typedef struct slot_offset {
     int64_t offset;
     uint32_t cross; /* slots of other pipes beneath it */
     bool fresh;     /* no slot of the own pipe beneath it */
-} slot_place;
+} slot_offset;
 
 typedef struct slot_search {
     pm_state *m;
@@ -34,7 +34,7 @@ typedef struct slot_search {
     uint32_t next; /* first of `over` that may start a place */
     uint32_t tried;
     bool found, done; /* done: no later place is better */
-    slot_place best;
+    slot_offset best;
 } slot_search;
 
 static int64_t align_up(int64_t offset, int64_t alignment)
@@ -83,7 +83,7 @@ static void consider(slot_search *s, int64_t offset)
     s->tried++;
     if (grows || m->lowest || s->tried == MAX_CANDIDATES) s->done = true;
     if (grows && s->found) return;
-    slot_place p = {.offset = offset, .fresh = true};
+    slot_offset p = {.offset = offset, .fresh = true};
     for (uint32_t i = 0; i < s->n_over && m->over[i].offset < offset + x->size; i++) {
         if (m->over[i].end <= offset) continue;
         const ot_buffer *y = m->buffers[m->over[i].buffer];

@@ -258,7 +258,7 @@ static ot_status fail_fit(const table *t, ot_mem_mode mode, const ot_pack_result
 /* Of a plan that fits: the cheapest that is no taller than the capacity, or without one than the
  * plan. A search makes it cheaper, other modes only say what they pay. */
 static ot_status price(const table *t, ot_mem_mode mode, const ot_pack_result *r, double start,
-                       ot_table_plan *out)
+                       ot_table_layout *out)
 {
     const ot_pack_file *f = t->f;
     ot_scope_plan *plan = &out->memory;
@@ -281,7 +281,7 @@ static ot_status price(const table *t, ot_mem_mode mode, const ot_pack_result *r
 
 /* ---- all of it ---- */
 
-static ot_status plan_table(const table *t, ot_mem_mode mode, ot_table_plan *out)
+static ot_status plan_table(const table *t, ot_mem_mode mode, ot_table_layout *out)
 {
     ot_pack_result r = {0};
     ot_scope_plan *plan = &out->memory;
@@ -304,7 +304,7 @@ static ot_status plan_table(const table *t, ot_mem_mode mode, ot_table_plan *out
 }
 
 ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode,
-                        const ot_pack_options *o, ot_diag *d, ot_table_plan *out)
+                        const ot_pack_options *o, ot_diag *d, ot_table_layout *out)
 {
     table t = {f, f->problem.items, f->problem.n, path, o, d, ot_arena_new()};
     if (!t.a) return ot_fail_nomem(d);

@@ -24,8 +24,9 @@
 
 /* ---- dims ---- */
 
-static void gather(ot_chain_plan *p, uint32_t rank, const int64_t *dims, const ot_chain_array *in,
-                   const ot_chain_array *out, ot_chain_dim *d, uint32_t *n)
+static void gather(ot_chain_schedule *p, uint32_t rank, const int64_t *dims,
+                   const ot_chain_array *in, const ot_chain_array *out, ot_chain_dim *d,
+                   uint32_t *n)
 {
     const ot_chain *c = p->c;
     p->n_arrays = c->n_inputs + c->n_outputs;
@@ -46,7 +47,7 @@ static void gather(ot_chain_plan *p, uint32_t rank, const int64_t *dims, const o
 }
 
 /* The order of elements is ours to choose: output 0 from its first byte to its last. */
-static void straighten(ot_chain_plan *p, ot_chain_dim *d, uint32_t n)
+static void straighten(ot_chain_schedule *p, ot_chain_dim *d, uint32_t n)
 {
     uint32_t o = p->c->n_inputs; /* output 0 */
     for (uint32_t k = 0; k < n; k++) {
@@ -64,7 +65,7 @@ static void straighten(ot_chain_plan *p, ot_chain_dim *d, uint32_t n)
     }
 }
 
-static uint32_t merge(const ot_chain_plan *p, ot_chain_dim *d, uint32_t n)
+static uint32_t merge(const ot_chain_schedule *p, ot_chain_dim *d, uint32_t n)
 {
     uint32_t kept = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -83,7 +84,7 @@ static uint32_t merge(const ot_chain_plan *p, ot_chain_dim *d, uint32_t n)
 }
 
 /* Rows and cols from the last dims. */
-static void split(ot_chain_plan *p, const ot_chain_dim *d, uint32_t n, bool by_rows)
+static void split(ot_chain_schedule *p, const ot_chain_dim *d, uint32_t n, bool by_rows)
 {
     int64_t elems = 1;
     for (uint32_t k = 0; k < n; k++) elems *= d[k].n;
@@ -102,29 +103,29 @@ static void split(ot_chain_plan *p, const ot_chain_dim *d, uint32_t n, bool by_r
 
 /* ---- places ---- */
 
-static uint16_t new_place(ot_chain_plan *p, ot_chain_where where, uint32_t size, bool keep)
+static uint16_t new_place(ot_chain_schedule *p, ot_chain_where where, uint32_t size, bool keep)
 {
-    p->places[p->n_places] = (ot_chain_place){
+    p->places[p->n_places] = (ot_chain_storage){
         .where = (uint8_t)where, .size = (uint8_t)size, .keep = keep};
     return (uint16_t)p->n_places++;
 }
 
-static ot_chain_move *push(ot_chain_plan *p, bool keep, ot_chain_move m)
+static ot_chain_move *push(ot_chain_schedule *p, bool keep, ot_chain_move m)
 {
     ot_chain_move *to = keep ? &p->setup[p->n_setup++] : &p->body[p->n_body++];
     *to = m;
     return to;
 }
 
-static bool is_dense(const ot_chain_plan *p, uint32_t a)
+static bool is_dense(const ot_chain_schedule *p, uint32_t a)
 {
     return p->cols.strides[a] == 1 && (p->rows.n == 1 || p->rows.strides[a] == p->cols.n);
 }
 
 /* Registers are loaded just before they are first needed. */
-static void need(ot_chain_plan *p, uint16_t place)
+static void need(ot_chain_schedule *p, uint16_t place)
 {
-    ot_chain_place *at = &p->places[place];
+    ot_chain_storage *at = &p->places[place];
     if (at->where != OT_CHAIN_NOWHERE) return;
     uint32_t a = place; /* inputs come first */
     at->where = OT_CHAIN_REGISTER;
@@ -134,7 +135,7 @@ static void need(ot_chain_plan *p, uint16_t place)
              .kind = at->keep ? OT_CHAIN_CYCLE : OT_CHAIN_LOAD, .to = place, .array = (uint16_t)a});
 }
 
-static void place_inputs(ot_chain_plan *p)
+static void place_inputs(ot_chain_schedule *p)
 {
     const ot_chain *c = p->c;
     uint32_t first = c->n_inputs + c->n_constants, n = first + c->n_steps;
@@ -142,19 +143,19 @@ static void place_inputs(ot_chain_plan *p)
     for (uint32_t k = 0; k < n; k++)
         new_place(p, OT_CHAIN_NOWHERE, ot_chain_size(c->cells[k].type), false);
     for (uint32_t k = 0; k < first; k++) {
-        ot_chain_place *at = &p->places[k];
+        ot_chain_storage *at = &p->places[k];
         bool still = k >= c->n_inputs || (p->rows.strides[k] == 0 && p->cols.strides[k] == 0);
         if (still)
-            *at = (ot_chain_place){.where = OT_CHAIN_NUMBER, .size = at->size, .keep = true};
+            *at = (ot_chain_storage){.where = OT_CHAIN_NUMBER, .size = at->size, .keep = true};
         else if (is_dense(p, k))
-            *at = (ot_chain_place){
+            *at = (ot_chain_storage){
                 .where = OT_CHAIN_MEMORY, .size = at->size, .index = (uint16_t)k};
     }
 }
 
 /* A number that an instruction does not take as one; `spread` remembers the registers that hold
  * it already. */
-static uint16_t spread_out(ot_chain_plan *p, uint16_t place, uint16_t *spread)
+static uint16_t spread_out(ot_chain_schedule *p, uint16_t place, uint16_t *spread)
 {
     if (!spread[place]) {
         spread[place] = new_place(p, OT_CHAIN_REGISTER, p->places[place].size, true);
@@ -165,7 +166,7 @@ static uint16_t spread_out(ot_chain_plan *p, uint16_t place, uint16_t *spread)
 }
 
 /* The move of one step; its class follows from those of its operands. */
-static void place_step(ot_chain_plan *p, const ot_chain_step *s, uint16_t to, uint16_t *spread)
+static void place_step(ot_chain_schedule *p, const ot_chain_step *s, uint16_t to, uint16_t *spread)
 {
     const ot_chain_code_info *info = &ot_chain_codes[s->code];
     ot_chain_move m = {.kind = OT_CHAIN_COMPUTE, .code = s->code, .amount = 2, .to = to};
@@ -180,7 +181,7 @@ static void place_step(ot_chain_plan *p, const ot_chain_step *s, uint16_t to, ui
         else
             numbers = false;
     }
-    ot_chain_place *at = &p->places[to];
+    ot_chain_storage *at = &p->places[to];
     at->keep = keep;
     at->where = numbers ? OT_CHAIN_NUMBER : OT_CHAIN_REGISTER;
     if (numbers) {
@@ -201,14 +202,14 @@ static void place_step(ot_chain_plan *p, const ot_chain_step *s, uint16_t to, ui
 }
 
 /* Does a move after `def` read memory that output array `a` overwrites? */
-static bool is_read_later(const ot_chain_plan *p, uint32_t def, uint32_t a)
+static bool is_read_later(const ot_chain_schedule *p, uint32_t def, uint32_t a)
 {
     for (uint32_t k = def + 1; k < p->n_body; k++) {
         const ot_chain_move *m = &p->body[k];
         if (m->kind == OT_CHAIN_LOAD && p->base[m->array] == p->base[a]) return true;
         if (m->kind != OT_CHAIN_COMPUTE) continue;
         for (uint32_t i = 0; i < ot_chain_codes[m->code].operands; i++) {
-            const ot_chain_place *in = &p->places[m->in[i]];
+            const ot_chain_storage *in = &p->places[m->in[i]];
             if (in->where == OT_CHAIN_MEMORY && in->index < p->c->n_inputs &&
                 p->base[in->index] == p->base[a])
                 return true;
@@ -219,7 +220,7 @@ static bool is_read_later(const ot_chain_plan *p, uint32_t def, uint32_t a)
 
 /* Memory that this run neither reads nor could keep in a cache: half the traffic when it is not
  * fetched before it is written. */
-static bool streams(const ot_chain_plan *p, uint32_t a)
+static bool streams(const ot_chain_schedule *p, uint32_t a)
 {
     if (!p->is_large || p->size[a] != 4 || !is_dense(p, a)) return false;
     for (uint32_t k = 0; k < p->c->n_inputs; k++)
@@ -227,14 +228,14 @@ static bool streams(const ot_chain_plan *p, uint32_t a)
     return true;
 }
 
-static void place_outputs(ot_chain_plan *p)
+static void place_outputs(ot_chain_schedule *p)
 {
     const ot_chain *c = p->c;
     uint32_t n_compute = p->n_body;
     for (uint32_t k = 0; k < c->n_outputs; k++) {
         uint32_t a = c->n_inputs + k, def = 0;
         uint16_t place = c->outputs[k];
-        ot_chain_place *at = &p->places[place];
+        ot_chain_storage *at = &p->places[place];
         while (def < n_compute && p->body[def].to != place) def++;
         if (!at->keep && streams(p, a)) {
             push(p, false,
@@ -269,7 +270,7 @@ typedef struct pool {
     uint32_t most;
 } pool;
 
-static void take(pool *r, ot_chain_place *at)
+static void take(pool *r, ot_chain_storage *at)
 {
     uint16_t k = 0;
     while (r->taken[k]) k++;
@@ -278,21 +279,21 @@ static void take(pool *r, ot_chain_place *at)
     if (k + 1u > r->most) r->most = k + 1u;
 }
 
-static void release_operands(ot_chain_plan *p, pool *r, uint32_t k, bool same_size)
+static void release_operands(ot_chain_schedule *p, pool *r, uint32_t k, bool same_size)
 {
     const ot_chain_move *m = &p->body[k];
     for (uint32_t i = 0; i < places_read(m); i++) {
-        const ot_chain_place *in = &p->places[m->in[i]];
+        const ot_chain_storage *in = &p->places[m->in[i]];
         if (in->where != OT_CHAIN_REGISTER || in->keep || in->last != k) continue;
         if (same_size == (in->size == p->places[m->to].size)) r->taken[in->index] = false;
     }
 }
 
-static void assign_registers(ot_chain_plan *p)
+static void assign_registers(ot_chain_schedule *p)
 {
     pool r = {.most = 0};
     for (uint32_t k = 0; k < p->n_places; k++) {
-        ot_chain_place *at = &p->places[k];
+        ot_chain_storage *at = &p->places[k];
         if (at->where == OT_CHAIN_REGISTER && at->keep) take(&r, at);
     }
     for (uint32_t k = 0; k < p->n_body; k++)
@@ -302,7 +303,7 @@ static void assign_registers(ot_chain_plan *p)
         const ot_chain_move *m = &p->body[k];
         bool makes = m->kind == OT_CHAIN_COMPUTE || m->kind == OT_CHAIN_LOAD;
         if (!makes) continue;
-        ot_chain_place *to = &p->places[m->to];
+        ot_chain_storage *to = &p->places[m->to];
         /* the result may take their place: elements of one size do not overtake */
         release_operands(p, &r, k, true);
         if (to->where == OT_CHAIN_REGISTER) take(&r, to);
@@ -314,7 +315,7 @@ static void assign_registers(ot_chain_plan *p)
 /* ---- the plan ---- */
 
 /* false: rows do not fit into a register. */
-static bool lay_out(ot_chain_plan *p)
+static bool lay_out(ot_chain_schedule *p)
 {
     const ot_chain *c = p->c;
     uint16_t spread[OT_CHAIN_PLACES] = {0};
@@ -333,7 +334,7 @@ static bool lay_out(ot_chain_plan *p)
     return true;
 }
 
-bool ot_chain_plan_make(ot_chain_plan *p, const ot_chain *c, uint32_t rank, const int64_t *dims,
+bool ot_chain_plan_make(ot_chain_schedule *p, const ot_chain *c, uint32_t rank, const int64_t *dims,
                         const ot_chain_array *in, const ot_chain_array *out)
 {
     ot_chain_dim d[OT_CHAIN_RANK];

@@ -30,13 +30,13 @@ typedef enum ot_chain_where {
     OT_CHAIN_MEMORY    /* of array `index`, as it lies */
 } ot_chain_where;
 
-typedef struct ot_chain_place {
+typedef struct ot_chain_storage {
     uint8_t where;  /* ot_chain_where */
     uint8_t size;   /* bytes of an element */
     uint16_t index; /* register, array */
     uint16_t last;  /* body move that reads it last */
     bool keep;      /* holds for all blocks of a run */
-} ot_chain_place;
+} ot_chain_storage;
 
 typedef enum ot_chain_move_kind {
     OT_CHAIN_COMPUTE,
@@ -59,7 +59,7 @@ typedef struct ot_chain_dim {
     int64_t strides[OT_CHAIN_ARRAYS]; /* inputs, then outputs */
 } ot_chain_dim;
 
-typedef struct ot_chain_plan {
+typedef struct ot_chain_schedule {
     const ot_chain *c;
     uint32_t n_arrays;
     char *base[OT_CHAIN_ARRAYS];
@@ -73,14 +73,14 @@ typedef struct ot_chain_plan {
     int64_t n_runs;
     int64_t register_bytes;
     bool is_large; /* outputs are larger than caches: they are not read first, nor kept */
-    ot_chain_place places[OT_CHAIN_PLACES];
+    ot_chain_storage places[OT_CHAIN_PLACES];
     uint32_t n_places, n_registers;
     ot_chain_move setup[OT_CHAIN_MOVES], body[OT_CHAIN_MOVES];
     uint32_t n_setup, n_body;
-} ot_chain_plan;
+} ot_chain_schedule;
 
 /* false: there is nothing to compute. */
-bool ot_chain_plan_make(ot_chain_plan *p, const ot_chain *c, uint32_t rank, const int64_t *dims,
+bool ot_chain_plan_make(ot_chain_schedule *p, const ot_chain *c, uint32_t rank, const int64_t *dims,
                         const ot_chain_array *in, const ot_chain_array *out);
 
 #endif

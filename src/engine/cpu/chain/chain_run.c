@@ -13,7 +13,7 @@
 #define THREAD_WORK 65536.0 /* additions that are worth a thread */
 
 typedef struct frame {
-    const ot_chain_plan *p;
+    const ot_chain_schedule *p;
     char *run[OT_CHAIN_ARRAYS]; /* first element of the run */
     void *at[OT_CHAIN_PLACES];
     ot_chain_cell numbers[OT_CHAIN_CELLS];
@@ -25,20 +25,20 @@ typedef struct frame {
 
 static ot_chain_grid grid_of(const frame *f, uint32_t array)
 {
-    const ot_chain_plan *p = f->p;
+    const ot_chain_schedule *p = f->p;
     return (ot_chain_grid){f->rows, f->cols, p->rows.strides[array], p->cols.strides[array]};
 }
 
 static char *block_address(const frame *f, uint32_t array)
 {
-    const ot_chain_plan *p = f->p;
+    const ot_chain_schedule *p = f->p;
     int64_t stride = p->by_rows ? p->rows.strides[array] : p->cols.strides[array];
     return f->run[array] + f->first * stride * p->size[array];
 }
 
 static void move(frame *f, const ot_chain_move *m)
 {
-    const ot_chain_plan *p = f->p;
+    const ot_chain_schedule *p = f->p;
     bool stores = m->kind == OT_CHAIN_STORE || m->kind == OT_CHAIN_STORE_NUMBER;
     size_t size = p->places[stores ? m->in[0] : m->to].size;
     void *to = f->at[m->to], *from = f->at[m->in[0]];
@@ -78,14 +78,14 @@ static void move(frame *f, const ot_chain_move *m)
 
 /* ---- frames ---- */
 
-static void open_frame(frame *f, const ot_chain_plan *p)
+static void open_frame(frame *f, const ot_chain_schedule *p)
 {
     const ot_chain *c = p->c;
     f->p = p;
     for (uint32_t k = 0; k < c->n_constants; k++)
         f->numbers[c->n_inputs + k] = c->cells[c->n_inputs + k];
     for (uint32_t k = 0; k < p->n_places; k++) {
-        const ot_chain_place *at = &p->places[k];
+        const ot_chain_storage *at = &p->places[k];
         f->at[k] = NULL;
         if (at->where == OT_CHAIN_REGISTER)
             f->at[k] = f->registers + at->index * p->register_bytes;
@@ -97,7 +97,7 @@ static void open_frame(frame *f, const ot_chain_plan *p)
 /* Run number `run`: addresses, and what holds for all its blocks. */
 static void open_run(frame *f, int64_t run)
 {
-    const ot_chain_plan *p = f->p;
+    const ot_chain_schedule *p = f->p;
     for (uint32_t a = 0; a < p->n_arrays; a++) f->run[a] = p->base[a];
     for (uint32_t k = p->n_outer; k-- > 0;) {
         const ot_chain_dim *d = &p->outer[k];
@@ -112,7 +112,7 @@ static void open_run(frame *f, int64_t run)
 
 static void run_block(frame *f, int64_t block)
 {
-    const ot_chain_plan *p = f->p;
+    const ot_chain_schedule *p = f->p;
     int64_t all = p->by_rows ? p->rows.n : p->cols.n;
     f->first = block * p->block;
     int64_t n = ot_min(p->block, all - f->first);
@@ -124,7 +124,7 @@ static void run_block(frame *f, int64_t block)
 }
 
 /* Blocks first ... last - 1 of all runs. */
-static void run_blocks(const ot_chain_plan *p, int64_t first, int64_t last)
+static void run_blocks(const ot_chain_schedule *p, int64_t first, int64_t last)
 {
     frame f;
     open_frame(&f, p);
@@ -148,7 +148,7 @@ static void blocks_share(void *job, int64_t first, int64_t end, uint32_t worker)
 void ot_chain_run(const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in,
                   const ot_chain_array *out, uint32_t threads)
 {
-    ot_chain_plan p;
+    ot_chain_schedule p;
     if (!ot_chain_plan_make(&p, c, rank, dims, in, out)) return;
     int64_t total = p.n_runs * p.n_blocks;
     double work = (double)p.n_runs * (double)p.rows.n * (double)p.cols.n * (c->work + 1);

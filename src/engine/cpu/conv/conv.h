@@ -33,7 +33,7 @@ typedef struct lw_conv {
     int64_t group, maps;
     bool transposed;
     ot_dtype type; /* of the arrays: float32, or 16 bits */
-    /* dims of what a kernel is given and makes, float32: the arrays, or strips of them
+    /* dims of what an implementation is given and makes, float32: the arrays, or strips of them
      * (strips.c) */
     ot_nd x_form, y_form;
     bool alone;            /* on the calling thread */
@@ -56,7 +56,7 @@ typedef struct lw_conv {
 ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;
 /* A copy for packing weights after lowering, in the session's arena. NULL: no memory. */
 const lw_conv *lw_conv_keep(const lw_pass *l, const lw_conv *k);
-/* Is there a kernel for it? Reads what open_conv sets. */
+/* Is there an implementation for it? Reads what open_conv sets. */
 bool lw_conv_supported(lw_pass *l, const lw_conv *k);
 /* Layouts of input and result for which there is one. */
 bool lw_conv_choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly);
@@ -75,7 +75,7 @@ bool lw_conv_takes(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y,
 typedef struct conv_op conv_op;
 
 /* Convolve arrays of the form of x into arrays of the form of y. *out NULL: there is no fast
- * kernel for these layouts. sum: the result is added to what is there. */
+ * implementation for these layouts. sum: the result is added to what is there. */
 ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum,
                      conv_op **out) OT_MUST_USE;
 int64_t lw_conv_work(const conv_op *op); /* bytes of scratch that a run takes */
@@ -120,9 +120,9 @@ bool lw_deconv_run(const deconv_setup *d, const ot_nd *x, const ot_nd *y, void *
                    uint32_t threads);
 void lw_deconv_free(deconv_setup *d);
 
-/* ---- strips.c: arrays of 16 bits, by float32 kernels on strips of rows ---- */
+/* ---- strips.c: arrays of 16 bits, by float32 implementations on strips of rows ---- */
 
-/* Is there a kernel for strips of it? */
+/* Is there an implementation for strips of it? */
 bool lw_strips_supported(lw_pass *l, const lw_conv *k);
 ot_status lw_write_strips(lw_pass *l, lw_unit *u) OT_MUST_USE;
 

@@ -25,7 +25,7 @@ static int64_t taps_of(const lw_conv *k)
 /* Channels that lie together: of a block, else one. */
 static int64_t lane(const ot_nd *a) { return a->chan_block ? a->chan_block : 1; }
 
-/* Maps that must stay together; 0: all. Kernels for blocks of 8 channels keep sums of four
+/* Maps that must stay together; 0: all. Implementations for blocks of 8 channels keep sums of four
  * blocks in registers, those for blocks of 16 lose nothing by computing one. */
 static int64_t least_unit(const lw_conv *k, const ot_nd *x, const ot_nd *y)
 {

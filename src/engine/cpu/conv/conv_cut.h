@@ -9,8 +9,8 @@
  *
  * oneDNN would share a primitive out itself, by OpenMP, whose threads spin while they wait.
  * Primitives are made for one thread instead, and parts are chosen so that what they write lies
- * in one piece, since oneDNN's kernels take dense arrays only. Rows of several blocks of input
- * channels do not: they are copied before.
+ * in one piece, since oneDNN's implementations take dense arrays only. Rows of several blocks of
+ * input channels do not: they are copied before.
  */
 #ifndef OT_ENGINE_CPU_CONV_CONV_CUT_H
 #define OT_ENGINE_CPU_CONV_CONV_CUT_H
@@ -32,8 +32,9 @@ typedef struct lw_conv_part {
 uint32_t lw_conv_cut(ot_arena *a, const lw_conv *k, const ot_nd *x, const ot_nd *y,
                      uint32_t threads, lw_conv_part **parts);
 
-/* The same for kernels whose sums depend on the size of the part (oneDNN's matrix product, whose
- * edges add up in another order): these parts are chosen without regard to threads. x: plain. */
+/* The same for implementations whose sums depend on the size of the part (oneDNN's matrix product,
+ * whose edges add up in another order): these parts are chosen without regard to threads. x:
+ * plain. */
 uint32_t lw_conv_cut_alike(ot_arena *a, const lw_conv *k, const ot_nd *x, lw_conv_part **parts);
 
 /* The convolution of that part alone, and the forms of its input and result. */

@@ -374,8 +374,8 @@ static ot_status make_pieces(const maker *m, const lw_conv_part *parts, uint32_t
     return OT_OK;
 }
 
-/* Direct kernels add up each result in the same order wherever it lies; the matrix product does
- * so in parts of the same size. */
+/* Direct implementations add up each result in the same order wherever it lies; the matrix product
+ * does so in parts of the same size. */
 static uint32_t cut(const lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y,
                     const char *name, uint32_t threads, lw_conv_part **parts)
 {
@@ -441,8 +441,8 @@ static ot_status run_conv(ot_call *c)
 static void free_state(void *data) { lw_conv_free(data); }
 
 /* Can the result take the residual's place: is it added first, and does nobody read it after
- * unit `at`? oneDNN's kernels may keep partial sums in the result, so only its sum, which knows,
- * may read what is there. */
+ * unit `at`? oneDNN's implementations may keep partial sums in the result, so only its sum, which
+ * knows, may read what is there. */
 bool lw_conv_adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
 {
     if (k->residual == OT_NONE || k->residual == k->x || k->posts[0].kind != LW_POST_ADD)

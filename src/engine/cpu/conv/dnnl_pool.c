@@ -3,7 +3,7 @@
  *
  * Blocked where the input is there blocked, else on plain arrays. An average whose windows hang
  * over the end of the pads (ceil_mode) divides by what ONNX counts and oneDNN does not: it is
- * left to the node's own kernel, like everything that oneDNN would give to a reference.
+ * left to the node's own implementation, like everything that oneDNN would give to a reference.
  */
 #include "conv.h"
 

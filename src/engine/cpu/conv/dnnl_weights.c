@@ -1,4 +1,4 @@
-/* Weights of convolutions in the layouts that oneDNN's kernels take. */
+/* Weights of convolutions in the layouts that oneDNN's implementations take. */
 #include "dnnl_weights.h"
 
 #include "engine/core/half.h"

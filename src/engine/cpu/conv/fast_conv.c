@@ -4,9 +4,9 @@
  *   x ------------------- gather --> columns [channel, tap][position]         of one group
  *   y [map][position] = weights [map][channel, tap] * columns + bias[map]     one product
  *
- * Threads take pieces of positions. A kernel of one element, without steps and pads, reads x as
- * it is. Numbers of 16 bits are converted to float32 on the way in, and back; sums are float32.
- * Relu and MaxPool of float16 are here, too.
+ * Threads take pieces of positions. An implementation of one element, without steps and pads, reads
+ * x as it is. Numbers of 16 bits are converted to float32 on the way in, and back; sums are
+ * float32. Relu and MaxPool of float16 are here, too.
  */
 #include "fast_conv.h"
 

@@ -1,5 +1,5 @@
-/* Kernels of convolutions and what surrounds them that no fused step takes: float16, and shapes
- * or weights that the run brings. */
+/* Implementations of convolutions and what surrounds them that no fused step takes: float16, and
+ * shapes or weights that the run brings. */
 #ifndef OT_ENGINE_CPU_CONV_FAST_CONV_H
 #define OT_ENGINE_CPU_CONV_FAST_CONV_H
 

@@ -50,7 +50,7 @@ static void grid_share(void *job, int64_t first, int64_t end, uint32_t worker)
     const ot_taps t = j->taps[worker];
     int64_t channels = g->dims[1];
     for (int64_t k = first; k < end; k++) {
-        ot_sample_place places[OT_RANK_MAX];
+        ot_sample_point places[OT_RANK_MAX];
         int64_t b = k / j->pieces, from = k % j->pieces * j->piece,
                 n = ot_min(j->piece, g->out_n - from);
         const float *at = j->grid + (b * g->out_n + from) * s.n;
@@ -162,7 +162,7 @@ static void find_taps(const deform_job *j, const ot_taps *all, int64_t b, int64_
         const float *dy = j->offset + 2 * at * out_n + from, *dx = dy + out_n,
                     *mask = j->mask ? j->mask + at * out_n + from : NULL;
         for (int64_t p = 0; p < n; p++) {
-            ot_sample_place places[2];
+            ot_sample_point places[2];
             ot_deform_locate(d, &s, k, from + p, (double)dy[p], (double)dx[p], places);
             ot_taps_put(&t, &s, places, p, mask ? mask[p] : 1);
         }

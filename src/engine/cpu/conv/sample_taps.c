@@ -15,7 +15,7 @@ ot_status ot_taps_new(ot_call *c, int64_t points, int32_t taps, uint32_t threads
     return OT_OK;
 }
 
-void ot_taps_put(const ot_taps *t, const ot_sampler *s, const ot_sample_place *places, int64_t p,
+void ot_taps_put(const ot_taps *t, const ot_sampler *s, const ot_sample_point *places, int64_t p,
                  float factor)
 {
     int count = places[0].n;

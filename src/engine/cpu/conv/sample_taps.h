@@ -21,7 +21,7 @@ typedef struct ot_taps {
 ot_status ot_taps_new(ot_call *c, int64_t points, int32_t taps, uint32_t threads,
                       ot_taps *to) OT_MUST_USE;
 /* Point p reads at these places, one for each axis of s. All weights times `factor`. */
-void ot_taps_put(const ot_taps *t, const ot_sampler *s, const ot_sample_place *places, int64_t p,
+void ot_taps_put(const ot_taps *t, const ot_sampler *s, const ot_sample_point *places, int64_t p,
                  float factor);
 /* y[i] of points [0, n). */
 void ot_taps_sum(const ot_taps *t, const float *plane, float *y, int64_t n);

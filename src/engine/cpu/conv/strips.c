@@ -1,4 +1,5 @@
-/* Convolutions, ordinary and transposed, of arrays of 16 bits: float32 kernels on strips of rows.
+/* Convolutions, ordinary and transposed, of arrays of 16 bits: float32 implementations on strips of
+ * rows.
  *
  *   x [16 bits]            strip of x                 strip of y              y [16 bits]
  *   ......                 . . . . . .  (pads: 0)
@@ -7,8 +8,8 @@
  *   ......                 residual --widen---------^
  *
  * The first spatial axis is cut; an image is one job after another, or all threads take jobs,
- * each with scratch and primitives of its own. All strips are alike: one kernel computes them,
- * with the pads of that axis in the strip, as zeros; rows of the last one beyond the end are
+ * each with scratch and primitives of its own. All strips are alike: one implementation computes
+ * them, with the pads of that axis in the strip, as zeros; rows of the last one beyond the end are
  * computed and dropped. A strip is as long as the caches like it, so widening costs next to
  * nothing, and no float32 array of full size exists. Sums, bias and what follows are float32;
  * the result is rounded once.
@@ -40,7 +41,7 @@ typedef struct strips {
     int64_t count, rows, out; /* strips of an image, rows of y in one, in all */
     /* first row of x that the first strip reads, from strip to strip, all */
     int64_t first, step, in;
-    bool residual, sum; /* sum: the kernel adds to what is in the strip of y */
+    bool residual, sum; /* sum: adds to what is in the strip of y */
     int64_t x_bytes, y_bytes, worker_bytes;
 } strips;
 

@@ -1,5 +1,5 @@
-/* Windows of up to three spatial axes, row by row: missing axes are of size 1 in front. For kernels
- * of float32 (fast_pool.c, fast_deconv.c). */
+/* Windows of up to three spatial axes, row by row: missing axes are of size 1 in front. For
+ * implementations of float32 (fast_pool.c, fast_deconv.c). */
 #ifndef OT_ENGINE_CPU_CONV_WINDOW_ROWS_H
 #define OT_ENGINE_CPU_CONV_WINDOW_ROWS_H
 

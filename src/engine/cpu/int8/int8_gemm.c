@@ -3,7 +3,7 @@
  *   panel of B, bytes          a part of it, int16                rows of A, int16
  *   [k / 2][16][2]  --expand--> [256 pairs][16][2]  in L1         [6][k]
  *                                     |                             |
- *                                     `-- micro kernel: 6 rows x 16 columns of int32 in registers;
+ *                                     `-- micro-kernel: 6 rows x 16 columns of int32 in registers;
  *                                     a step takes one pair of
  *                                         k: two loads of B, six broadcasts of a pair of A, twelve
  *                                         products, twelve sums
@@ -111,7 +111,7 @@ OT_CLONES static void expand_signed(int16_t *restrict to, const int8_t *restrict
             to[p * 2 * OT_I8_PANEL + j] = (int16_t)(from[p * 2 * OT_I8_PANEL + j] - zeros[j]);
 }
 
-/* ---- micro kernel ---- */
+/* ---- micro-kernel ---- */
 
 typedef struct tile {
     const int16_t *a, *b; /* a: [height], row_step apart; b: [pairs][16][2] */

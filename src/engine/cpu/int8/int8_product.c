@@ -155,7 +155,7 @@ static void run_rows(const run *r, const ot_i8_job *item, const uint8_t *a, int6
     }
 }
 
-enum { ROW_UNIT = 6 }; /* the micro kernel's height */
+enum { ROW_UNIT = 6 }; /* the micro-kernel's height */
 
 typedef struct row_job {
     const run *r;

@@ -1,5 +1,5 @@
-/* Products of 8-bit matrices, and batches of them, as kernels and fused steps run them: shared
- * out over threads, packed when they have to be. What becomes of the sums is said by job.out
+/* Products of 8-bit matrices, and batches of them, as implementations and fused steps run them:
+ * shared out over threads, packed when they have to be. What becomes of the sums is said by job.out
  * (int8_gemm.h), whose arrays are those of one matrix.
  */
 #ifndef OT_ENGINE_CPU_INT8_INT8_PRODUCT_H
@@ -36,7 +36,7 @@ bool ot_i8_zeros(ot_call *c, const ot_nd *a, int64_t lines, int32_t *one, const 
 extern const ot_op_entry ot_fast_int8[];
 extern const ot_op_named ot_fast_int8_named[];
 
-/* fast_product_int8.c: kernels, and the tables of them and of quantize.c's */
+/* fast_product_int8.c: implementations, and the tables of them and of quantize.c's */
 ot_status ot_fast_matmul_integer(ot_call *c);
 ot_status ot_fast_qlinear_matmul(ot_call *c);
 ot_status ot_fast_matmul_integer_to_float(ot_call *c); /* com.microsoft */

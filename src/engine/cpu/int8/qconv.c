@@ -8,9 +8,9 @@
  *   weights of some maps, as rows (ot_i8_row) ---------------+--ot_i8_multiply--> y
  *   [maps][positions of the block]
  *
- * A kernel of one element reads its lines where they lie. Threads take blocks; where blocks are
- * few, maps are split, too. Weights of a group stay widened while a thread goes from block to
- * block, if they are few enough.
+ * An implementation of one element reads its lines where they lie. Threads take blocks; where
+ * blocks are few, maps are split, too. Weights of a group stay widened while a thread goes from
+ * block to block, if they are few enough.
  */
 #include "qconv.h"
 

@@ -194,7 +194,7 @@ static void each_piece(const ot_call *c, const lanes *l, ot_nd *y, const ot_nd *
                   &j);
 }
 
-/* ---- kernels ---- */
+/* ---- implementations ---- */
 
 /* com.microsoft has the names, too, and no references of its own. */
 ot_status ot_fast_quantize_linear(ot_call *c)

@@ -1,8 +1,9 @@
-/* What the fast kernels of data movement, of resampling and of integers share.
+/* What the fast implementations of data movement, of resampling and of integers share.
  *
- * They compute what the reference kernels of ref_move*.c, ref_window_resize.c and ref_math*.c
- * do, on dense arrays. A kernel looks at its operands first; whatever is unusual (or wrong: one
- * place has the messages) it leaves to the reference kernel before it has made an output.
+ * They compute what the reference implementations of ref_move*.c, ref_window_resize.c and
+ * ref_math*.c do, on dense arrays. An implementation looks at its operands first; whatever is
+ * unusual (or wrong: one place has the messages) it leaves to the reference implementation before
+ * it has made an output.
  */
 #ifndef OT_ENGINE_CPU_MOVE_FAST_MOVE_H
 #define OT_ENGINE_CPU_MOVE_FAST_MOVE_H
@@ -35,7 +36,7 @@ ot_status ot_move_element_offsets(ot_call *c, int64_t axis, int64_t **offsets) O
  * from b on; both have at least that many axes, and the first b in common. */
 ot_status ot_move_tuple_offsets(ot_call *c, uint32_t b, int64_t **offsets) OT_MUST_USE;
 
-/* ---- kernels, by file ---- */
+/* ---- implementations, by file ---- */
 
 ot_status ot_fast_pad(ot_call *c);    /* fast_move_pad.c */
 ot_status ot_fast_gather(ot_call *c); /* fast_index.c */

@@ -158,7 +158,7 @@ static bool read_extents(const ot_node *n, const rules *u, ot_resize *r, const o
     return true;
 }
 
-/* ---- coordinates: float32, as the reference kernel reckons ---- */
+/* ---- coordinates: float32, as the reference implementation reckons ---- */
 
 static float original(const rules *u, const ot_resize_axis *a, int64_t i)
 {
@@ -331,7 +331,7 @@ bool ot_resize_blocked_ok(const ot_resize *r, ot_dtype type)
     return ot_dtype_is_real(type) && r->rank >= 3 && r->axes[0].same && r->axes[1].same;
 }
 
-/* ---- the kernel ---- */
+/* ---- the implementation ---- */
 
 static ot_status resize_call(ot_call *c, const ot_resize *r)
 {

@@ -1,4 +1,4 @@
-/* The kernel of attention.h.
+/* The implementation of attention.h.
  *
  *   scratch  Q' [panels][size][16]  Y' [panels][v_size][16]
  *            largest, sums [panels][16]                          of the block
@@ -8,7 +8,7 @@
  *   for chunks of keys
  *       K and V copied so that six rows of their products lie together
  *       for panels of queries
- *           scores = scale * K Q' + mask        micro kernel: six keys and 16 queries in registers
+ *           scores = scale * K Q' + mask        micro-kernel: six keys and 16 queries in registers
  *           largest, factor of what there is, exp, sums
  *           Y' = Y' * factor + V' scores        the same with six columns of V
  */

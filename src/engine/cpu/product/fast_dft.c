@@ -105,7 +105,7 @@ static void store(const dft_job *j, const ot_fft_arrays *a, int64_t lane, int64_
     }
 }
 
-/* ---- the kernel ---- */
+/* ---- the implementation ---- */
 
 static void dft_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {

@@ -141,7 +141,7 @@ static const transform *find(ot_call *c, const stft *s)
     return c->state->data;
 }
 
-/* ---- the kernel ---- */
+/* ---- the implementation ---- */
 
 enum { FRAMES_LEAST = 12 }; /* rows of a product that a thread takes at least */
 

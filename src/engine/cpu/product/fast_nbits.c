@@ -230,7 +230,7 @@ static void many_share(void *job, int64_t first, int64_t end, uint32_t worker)
     }
 }
 
-/* ---- the kernel ---- */
+/* ---- the implementation ---- */
 
 ot_status ot_fast_matmul_nbits(ot_call *c)
 {

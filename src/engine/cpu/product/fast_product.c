@@ -352,7 +352,7 @@ void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, co
     }
 }
 
-/* ---- kernels ---- */
+/* ---- implementations ---- */
 
 /* Product of a and b (already seen the right way round) into output 0. */
 static ot_status run_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float alpha,

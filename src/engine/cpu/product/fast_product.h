@@ -1,4 +1,4 @@
-/* Products of float32 matrices, as the kernels of fast_product*.c share them. */
+/* Products of float32 matrices, as the implementations of fast_product*.c share them. */
 #ifndef OT_ENGINE_CPU_PRODUCT_FAST_PRODUCT_H
 #define OT_ENGINE_CPU_PRODUCT_FAST_PRODUCT_H
 
@@ -86,7 +86,7 @@ void ot_half_panels_pack(ot_product_panels *p, const void *source, int64_t first
 /* Are panels better than widening B at each run? */
 bool ot_half_takes_panels(int64_t n, int64_t k);
 
-/* ---- kernels ---- */
+/* ---- implementations ---- */
 
 extern const ot_op_entry ot_fast_product[];
 extern const ot_op_named ot_fast_product_named[];

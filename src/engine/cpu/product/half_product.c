@@ -214,7 +214,7 @@ static ot_status run_half(ot_call *c, const half_product *product, const ot_prod
     return OT_OK;
 }
 
-/* ---- kernels ---- */
+/* ---- implementations ---- */
 
 /* Panels that the session packed. */
 static const float *panels_of(const ot_call *c, const half_product *h)

@@ -1,4 +1,4 @@
-/* What the fast kernels of rows and lanes share. */
+/* What the fast implementations of rows and lanes share. */
 #ifndef OT_ENGINE_CPU_ROWS_FAST_ROWS_H
 #define OT_ENGINE_CPU_ROWS_FAST_ROWS_H
 

@@ -192,7 +192,7 @@ static void run_reduction(const reduction *r, int64_t n_out, int threads)
     ot_pool_share((uint32_t)threads, n_out / k.wide * k.blocks, 1, reduction_share, &k);
 }
 
-/* ---- the kernel ---- */
+/* ---- the implementation ---- */
 
 static bool fold_of(ot_op op, ot_dtype t, ot_fold *f)
 {

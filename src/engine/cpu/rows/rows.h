@@ -1,5 +1,5 @@
-/* Float32 kernels on rows and matrices: raw pointers, strides in elements, no allocation, no
- * failure.
+/* Float32 implementations on rows and matrices: raw pointers, strides in elements, no allocation,
+ * no failure.
  *
  *   rows          |<------ n ------>|        one function call handles `rows` rows; dst may be src
  *                                            itself
@@ -10,7 +10,7 @@
  *                 with zeros;
  *                 a tile of 6 x 16 sums stays in registers while k runs
  *
- * What is here runs on the calling thread; kernels (fast_rows*.c, fast_product*.c) and the
+ * What is here runs on the calling thread; implementations (fast_rows*.c, fast_product*.c) and the
  * executor share it out. Long sums are taken in vector lanes over blocks of OT_ROWS_BLOCK
  * elements, and the blocks in double.
  */
@@ -189,7 +189,7 @@ bool ot_panels_pay(void);
  * region. */
 int ot_rows_threads(const ot_call *c, double work);
 
-/* ---- kernels ---- */
+/* ---- implementations ---- */
 
 /* ends with {OT_OP_OPAQUE, NULL}, as all such tables do */
 extern const ot_op_entry ot_fast_rows[];

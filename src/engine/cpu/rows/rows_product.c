@@ -2,14 +2,14 @@
  *
  *         n                 panels of B   A, OT_ROWS rows at a time
  *      +-----+             +--+--+--+
- *    k |  B  |  packed:  k |16|16|16|    micro kernel: 6 rows of A against one panel, 12 vectors of
+ *    k |  B  |  packed:  k |16|16|16|    micro-kernel: 6 rows of A against one panel, 12 vectors of
  *                                        sums;
  *      +-----+             +--+--+--+    per step of k two loads of the panel, six broadcasts of A
  *
  *   for blocks of k (a panel's part stays in L1)
  *       for blocks of m (A's part, copied so that six rows lie together, stays in L2)
  *           for panels
- *               for six rows: micro kernel, then C = alpha * sums, or C += them
+ *               for six rows: micro-kernel, then C = alpha * sums, or C += them
  */
 #include "rows.h"
 

@@ -1,6 +1,6 @@
 /* Units: what runs as one step, and values in the layouts in which units read and write them.
  * Lowering (lower/lower.h) finds units and has them written; what writes a unit of its own kind
- * (a convolution, a chain) stands with its kernels. Private to the engine.
+ * (a convolution, a chain) stands with its implementations. Private to the engine.
  *
  *   unit   [Conv BN Relu]  reads x, writes y; one step when it is written
  *   value  y               version[LW_BLOCK] = 57, version[LW_PLAIN] = y (made by a change of
@@ -67,7 +67,7 @@ typedef struct lw_unit {
     uint32_t n_nodes;
     const ot_id *in, *out; /* [n_in], [n_out] values */
     uint32_t n_in, n_out;
-    void *plan; /* what the kernel wants to know; kinds but LW_NODE */
+    void *plan; /* what its implementation wants to know; kinds but LW_NODE */
 } lw_unit;
 
 typedef struct lw_pass {

@@ -1,4 +1,4 @@
-/* Writing steps whose operands are in a layout that their kernel takes.
+/* Writing steps whose operands are in a layout that their implementation takes.
  *
  *   value x  versions                       made by
  *            PLAIN       id = x             its unit, or a relayout

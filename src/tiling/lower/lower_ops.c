@@ -9,12 +9,12 @@
  *   DepthToSpace, Resize  a transposition, a repetition under other names of the same bytes
  *
  * Files: this one has the table, windows, reductions, normalisations and products;
- * program_moves.c what moves elements; program_put.c what both are put together from.
+ * lower_moves.c what moves elements; lower_put.c what both are put together from.
  *
  * Each says which axes of the output may be made in blocks, and what of the operands a block
  * needs: that is all that the second level knows of it. What is not known here is refused.
  */
-#include "program_ops.h"
+#include "lower_ops.h"
 
 #include <math.h>
 
@@ -23,7 +23,7 @@
 /* Pads of spatial axis `axis`, whether the tile is cut there or not. false: not known. */
 static bool pads_of(const tile_node *x, uint32_t axis, int64_t *lo, int64_t *hi)
 {
-    const prog *p = x->p;
+    const lowered *p = x->p;
     const ot_rnode *rn = &p->r->nodes[x->i];
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
         if (rn->lead_axis[d] != (int)axis) continue;
@@ -62,7 +62,7 @@ static bool steps_of(const tile_node *x, uint32_t n, steps *s)
     return true;
 }
 
-static void set_steps(prog_op *op, const steps *s, uint32_t n)
+static void set_steps(lowered_op *op, const steps *s, uint32_t n)
 {
     tile_set_list(op, "stride", s->stride, n);
     tile_set_list(op, "pad", s->pad, 2 * n);
@@ -70,7 +70,7 @@ static void set_steps(prog_op *op, const steps *s, uint32_t n)
 }
 
 /* Settings of a convolution or pool. */
-static bool set_windows(const tile_node *x, prog_op *op, const int64_t *kernel, uint32_t n)
+static bool set_windows(const tile_node *x, lowered_op *op, const int64_t *kernel, uint32_t n)
 {
     steps s;
     if (!steps_of(x, n, &s)) return false;
@@ -81,8 +81,8 @@ static bool set_windows(const tile_node *x, prog_op *op, const int64_t *kernel, 
         const int64_t behind = reach - x->in[0].dims[2 + k] - s.pad[k];
         if (behind > s.pad[n + k] && ot_attr_int(&x->n, "count_include_pad", 0)) return false;
         s.pad[n + k] = ot_max(behind, 0);
-        op->window[2 + k] = (prog_window){kernel[k], s.stride[k], s.dilation[k], s.pad[k],
-                                          s.pad[n + k]};
+        op->window[2 + k] = (lowered_window){kernel[k], s.stride[k], s.dilation[k], s.pad[k],
+                                             s.pad[n + k]};
         op->cut[2 + k] = true;
         op->axis[0][2 + k] = (int8_t)(2 + k);
     }
@@ -92,14 +92,14 @@ static bool set_windows(const tile_node *x, prog_op *op, const int64_t *kernel, 
 
 /* What both kinds of convolution begin with: image, weights and bias, the image's own axis; no
  * other axis follows the result's. */
-static ot_status begin_conv(const tile_node *x, const char *name, prog_op *op)
+static ot_status begin_conv(const tile_node *x, const char *name, lowered_op *op)
 {
     if (x->n_in < 2 || x->in[1].v == OT_NONE || x->in[0].v == OT_NONE)
         return tile_refuse(x, "a convolution without its operands");
-    *op = (prog_op){.pipe = OT_PIPE_CUBE,
-                    .name = name,
-                    .out = x->out,
-                    .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
+    *op = (lowered_op){.pipe = OT_PIPE_CUBE,
+                       .name = name,
+                       .out = x->out,
+                       .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
     for (uint32_t j = 0; j < op->n_in; j++) op->in[j] = x->in[j];
     memset(op->axis, -1, sizeof op->axis);
     tile_set_number(op, "group", (double)ot_attr_int(&x->n, "group", 1));
@@ -110,9 +110,9 @@ static ot_status begin_conv(const tile_node *x, const char *name, prog_op *op)
 
 static ot_status put_conv(const tile_node *x)
 {
-    const prog_tensor *w = &x->in[1];
+    const lowered_tensor *w = &x->in[1];
     const int64_t group = ot_attr_int(&x->n, "group", 1);
-    prog_op op;
+    lowered_op op;
     OT_TRY(begin_conv(x, "conv", &op));
     if (!set_windows(x, &op, w->dims + 2, x->out.rank - 2))
         return tile_refuse(x, "a convolution whose pads are not known");
@@ -127,12 +127,12 @@ static ot_status put_conv(const tile_node *x)
 
 static ot_status put_conv_transpose(const tile_node *x)
 {
-    const prog_tensor *w = &x->in[1];
+    const lowered_tensor *w = &x->in[1];
     const bool grouped = ot_attr_int(&x->n, "group", 1) != 1;
     const uint32_t n = x->out.rank - 2;
     int64_t extra[OT_TK_RANK_MAX];
     steps s;
-    prog_op op;
+    lowered_op op;
     OT_TRY(begin_conv(x, "conv_transpose", &op));
     if (!steps_of(x, n, &s)) return tile_refuse(x, "a convolution whose pads are not known");
     for (uint32_t k = 0; k < n; k++) {
@@ -154,7 +154,7 @@ static ot_status put_pool(const tile_node *x)
     size_t n;
     const bool most = strcmp(x->n.op_type, "MaxPool") == 0;
     const int64_t *kernel = ot_attr_ints(&x->n, "kernel_shape", &n);
-    prog_op op = {
+    lowered_op op = {
         .pipe = OT_PIPE_VECTOR, .name = most ? "maxpool" : "averagepool", .out = x->out, .n_in = 1};
     op.in[0] = x->in[0];
     memset(op.axis, -1, sizeof op.axis);
@@ -172,16 +172,16 @@ static ot_status put_pool(const tile_node *x)
 
 static ot_status put_reduced(const tile_node *x, const char *name, const bool *reduced)
 {
-    const prog_tensor *in = &x->in[0];
+    const lowered_tensor *in = &x->in[0];
     int64_t axes[OT_TK_RANK_MAX], kept[OT_TK_RANK_MAX] = {0};
     uint32_t n = 0;
-    prog_tensor out;
+    lowered_tensor out;
     for (uint32_t k = 0; k < in->rank; k++) {
         if (reduced[k]) axes[n++] = k;
         kept[k] = reduced[k] ? 1 : in->dims[k];
     }
-    OT_TRY(prog_alias(x->p, &x->out, in->rank, kept, &out)); /* with the axes that are gone */
-    prog_op op = tile_along(name, &out, in, reduced);
+    OT_TRY(lowered_alias(x->p, &x->out, in->rank, kept, &out)); /* with the axes that are gone */
+    lowered_op op = tile_along(name, &out, in, reduced);
     if (n > 0) tile_set_list(&op, "axis", axes, n);
     if (n == 0) op.name = "identity";
     return tile_put(x->p, &op);
@@ -217,7 +217,7 @@ static ot_status put_global(const tile_node *x, const char *name)
 
 static ot_status put_softmax(const tile_node *x)
 {
-    const prog_tensor *in = &x->in[0];
+    const lowered_tensor *in = &x->in[0];
     const bool old = x->n.version < 13;
     int64_t axis = ot_attr_int(&x->n, "axis", old ? 1 : -1);
     bool whole[OT_TK_RANK_MAX] = {false};
@@ -225,7 +225,7 @@ static ot_status put_softmax(const tile_node *x)
     for (uint32_t k = (uint32_t)axis + 1; old && k < in->rank; k++)
         if (in->dims[k] != 1) return tile_refuse(x, "a Softmax over several axes");
     whole[axis] = true;
-    prog_op op = tile_along("softmax", &x->out, in, whole);
+    lowered_op op = tile_along("softmax", &x->out, in, whole);
     tile_set_number(&op, "axis", (double)axis);
     return tile_put(x->p, &op);
 }
@@ -233,29 +233,30 @@ static ot_status put_softmax(const tile_node *x)
 /* ---- several statements ---- */
 
 /* A channel's number for each place of the tile. */
-static ot_status per_channel(prog *p, const prog_tensor *x, uint32_t rank, prog_tensor *out)
+static ot_status per_channel(lowered *p, const lowered_tensor *x, uint32_t rank,
+                             lowered_tensor *out)
 {
     int64_t dims[OT_TK_RANK_MAX] = {x->dims[0]};
     for (uint32_t k = 1; k + 1 < rank; k++) dims[k] = 1;
-    return rank <= 2 ? (*out = *x, OT_OK) : prog_alias(p, x, rank - 1, dims, out);
+    return rank <= 2 ? (*out = *x, OT_OK) : lowered_alias(p, x, rank - 1, dims, out);
 }
 
 static ot_status put_batch_norm(const tile_node *x)
 {
-    prog *p = x->p;
+    lowered *p = x->p;
     const uint32_t rank = x->out.rank;
-    prog_tensor deviation, factor[4], root;
+    lowered_tensor deviation, factor[4], root;
     if (x->n_in < 5 || x->n.version < 9 || ot_attr_int(&x->n, "training_mode", 0))
         return tile_refuse(x, "a normalisation that learns");
     for (uint32_t j = 1; j < 5; j++)
         if (x->in[j].v == OT_NONE || x->in[j].rank != 1)
             return tile_refuse(x, "a normalisation without its factors");
-    OT_TRY(prog_alloc(p, p->node, "_deviation", OT_SCOPE_GM, 1, &x->in[4], &deviation));
-    prog_op eps = tile_pointwise("adds", &deviation, &x->in[4], 1),
-            sqrt_ = tile_pointwise("sqrt", &deviation, &deviation, 1);
+    OT_TRY(lowered_alloc(p, p->node, "_deviation", OT_SCOPE_GM, 1, &x->in[4], &deviation));
+    lowered_op eps = tile_pointwise("adds", &deviation, &x->in[4], 1),
+               sqrt_ = tile_pointwise("sqrt", &deviation, &deviation, 1);
     tile_set_number(&eps, "value", (double)ot_attr_float(&x->n, "epsilon", 1e-5f));
-    OT_TRY(prog_statement(p, &eps));
-    OT_TRY(prog_statement(p, &sqrt_));
+    OT_TRY(lowered_statement(p, &eps));
+    OT_TRY(lowered_statement(p, &sqrt_));
     for (uint32_t j = 1; j < 4; j++) OT_TRY(per_channel(p, &x->in[j], rank, &factor[j]));
     OT_TRY(per_channel(p, &deviation, rank, &root));
     OT_TRY(tile_put_pair(p, "sub", &x->out, &x->in[0], &factor[3]));
@@ -266,21 +267,21 @@ static ot_status put_batch_norm(const tile_node *x)
 
 /* Mean and deviation over the axes in `over`; then factors, which have the shape of the last
  * axes, or one number a channel. */
-static ot_status put_normed(const tile_node *x, const bool *over, const prog_tensor *scale,
-                            const prog_tensor *shift)
+static ot_status put_normed(const tile_node *x, const bool *over, const lowered_tensor *scale,
+                            const lowered_tensor *shift)
 {
-    prog *p = x->p;
+    lowered *p = x->p;
     const uint32_t rank = x->out.rank;
-    prog_tensor like = x->in[0], mean, variance, square;
+    lowered_tensor like = x->in[0], mean, variance, square;
     int64_t axes[OT_TK_RANK_MAX];
     uint32_t n = 0;
     for (uint32_t k = 0; k < rank; k++)
         if (over[k]) axes[n++] = k, like.dims[k] = 1;
-    OT_TRY(prog_alloc(p, p->node, "_mean", OT_SCOPE_GM, 1, &like, &mean));
-    OT_TRY(prog_alloc(p, p->node, "_variance", OT_SCOPE_GM, 1, &like, &variance));
-    OT_TRY(prog_alloc(p, p->node, "_square", OT_SCOPE_GM, 1, &x->in[0], &square));
-    prog_op means = tile_along("reduce_mean", &mean, &x->in[0], over),
-            spread = tile_along("reduce_mean", &variance, &square, over);
+    OT_TRY(lowered_alloc(p, p->node, "_mean", OT_SCOPE_GM, 1, &like, &mean));
+    OT_TRY(lowered_alloc(p, p->node, "_variance", OT_SCOPE_GM, 1, &like, &variance));
+    OT_TRY(lowered_alloc(p, p->node, "_square", OT_SCOPE_GM, 1, &x->in[0], &square));
+    lowered_op means = tile_along("reduce_mean", &mean, &x->in[0], over),
+               spread = tile_along("reduce_mean", &variance, &square, over);
     tile_set_list(&means, "axis", axes, n);
     tile_set_list(&spread, "axis", axes, n);
     OT_TRY(tile_put(p, &means));
@@ -309,7 +310,7 @@ static ot_status put_layer_norm(const tile_node *x)
 static ot_status put_instance_norm(const tile_node *x)
 {
     bool over[OT_TK_RANK_MAX] = {false};
-    prog_tensor scale, shift;
+    lowered_tensor scale, shift;
     for (uint32_t k = 2; k < x->out.rank; k++) over[k] = true;
     if (x->n_in < 3 || x->in[1].v == OT_NONE || x->in[2].v == OT_NONE)
         return tile_refuse(x, "a normalisation without its factors");
@@ -322,7 +323,7 @@ static ot_status put_clip(const tile_node *x)
 {
     double bound[2] = {-(double)INFINITY, (double)INFINITY};
     size_t n;
-    prog_op op = tile_pointwise("clip", &x->out, x->in, 1);
+    lowered_op op = tile_pointwise("clip", &x->out, x->in, 1);
     for (uint32_t j = 0; j < 2; j++) {
         const ot_attr *a = ot_attr_find(&x->n, j ? "max" : "min");
         if (a && a->kind == OT_ATTR_FLOAT) bound[j] = (double)a->f;
@@ -339,11 +340,11 @@ static ot_status put_hard(const tile_node *x)
     const bool swish = strcmp(x->n.op_type, "HardSwish") == 0;
     const double alpha = swish ? 1.0 / 6 : (double)ot_attr_float(&x->n, "alpha", 0.2f),
                  beta = swish ? 0.5 : (double)ot_attr_float(&x->n, "beta", 0.5f);
-    prog_tensor gate = x->out;
-    if (swish) OT_TRY(prog_alloc(x->p, x->p->node, "_gate", OT_SCOPE_GM, 1, &x->out, &gate));
+    lowered_tensor gate = x->out;
+    if (swish) OT_TRY(lowered_alloc(x->p, x->p->node, "_gate", OT_SCOPE_GM, 1, &x->out, &gate));
     OT_TRY(tile_put_number(x->p, "muls", &gate, &x->in[0], "value", alpha));
     OT_TRY(tile_put_number(x->p, "adds", &gate, &gate, "value", beta));
-    prog_op clip = tile_pointwise("clip", &gate, &gate, 1);
+    lowered_op clip = tile_pointwise("clip", &gate, &gate, 1);
     tile_set_number(&clip, "min", 0);
     tile_set_number(&clip, "max", 1);
     OT_TRY(tile_put(x->p, &clip));
@@ -369,12 +370,12 @@ static ot_status put_leaky(const tile_node *x)
 
 static ot_status put_product(const tile_node *x, bool turn_a, bool turn_b)
 {
-    const prog_tensor *a = &x->in[0], *b = &x->in[1];
+    const lowered_tensor *a = &x->in[0], *b = &x->in[1];
     const uint32_t rank = x->out.rank;
-    prog_op op = {.pipe = OT_PIPE_CUBE,
-                  .name = "matmul",
-                  .out = x->out,
-                  .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
+    lowered_op op = {.pipe = OT_PIPE_CUBE,
+                     .name = "matmul",
+                     .out = x->out,
+                     .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
     memset(op.axis, -1, sizeof op.axis);
     for (uint32_t j = 0; j < op.n_in; j++) op.in[j] = x->in[j];
     if (a->v == OT_NONE || b->v == OT_NONE || a->rank < 2 || b->rank < 2 || rank < 2)
@@ -497,10 +498,10 @@ static const struct {
 static ot_status put_renamed(const tile_node *x)
 {
     int64_t n = 1;
-    prog_tensor src, dst;
+    lowered_tensor src, dst;
     for (uint32_t k = 0; k < x->out.rank; k++) n *= x->out.dims[k];
-    OT_TRY(prog_alias(x->p, &x->in[0], 1, &n, &src));
-    OT_TRY(prog_alias(x->p, &x->out, 1, &n, &dst));
+    OT_TRY(lowered_alias(x->p, &x->in[0], 1, &n, &src));
+    OT_TRY(lowered_alias(x->p, &x->out, 1, &n, &dst));
     return tile_put_unary(x->p, "identity", &dst, &src);
 }
 
@@ -522,12 +523,12 @@ static ot_status put_simple(const tile_node *x, size_t k)
     case GLOBAL: return put_global(x, SIMPLE[k].name);
     case TERNARY: break;
     }
-    prog_op op = tile_pointwise(SIMPLE[k].name, &x->out, x->in, 3);
+    lowered_op op = tile_pointwise(SIMPLE[k].name, &x->out, x->in, 3);
     return tile_put(x->p, &op);
 }
 
-ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, uint32_t n_in,
-                    const prog_tensor *out)
+ot_status lowered_node(lowered *p, uint32_t i, const ot_adapted *ad, const lowered_tensor *in,
+                       uint32_t n_in, const lowered_tensor *out)
 {
     tile_node x = {.p = p,
                    .n = p->g->nodes[p->r->nodes[i].node],
@@ -537,8 +538,8 @@ ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor
                    .n_in = n_in,
                    .out = *out};
     if (ad->kind == OT_ADAPT_FORWARD) return tile_put_unary(p, "identity", out, &in[ad->forward]);
-    if (ad->op_type) return prog_refuse(p, "an operator that another one stands for");
-    if (x.n.domain[0]) return prog_refuse(p, "an operator of another domain");
+    if (ad->op_type) return lowered_refuse(p, "an operator that another one stands for");
+    if (x.n.domain[0]) return lowered_refuse(p, "an operator of another domain");
     x.n.attrs = (ot_attr *)ad->attrs;
     x.n.n_attrs = ad->n_attrs;
     for (size_t k = 0; k < sizeof SIMPLE / sizeof *SIMPLE; k++)
@@ -546,8 +547,8 @@ ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor
     for (size_t k = 0; k < sizeof OTHERS / sizeof *OTHERS; k++)
         if (strcmp(OTHERS[k].op, x.n.op_type) == 0)
             return in[0].v == OT_NONE && OTHERS[k].put != tile_concat
-                       ? prog_refuse(p, "an operand that is not there")
+                       ? lowered_refuse(p, "an operand that is not there")
                        : OTHERS[k].put(&x);
     const char *why = ot_format(p->a, "the operator %s", x.n.op_type);
-    return why ? prog_refuse(p, why) : prog_nomem(p);
+    return why ? lowered_refuse(p, why) : lowered_nomem(p);
 }

@@ -1,14 +1,14 @@
-/* Operations on tiles as program_ops.c and program_moves.c put them together, and numbers that
+/* Operations on tiles as lower_ops.c and lower_moves.c put them together, and numbers that
  * operators have from the model. */
-#include "program_ops.h"
+#include "lower_ops.h"
 
 /* ---- operations ---- */
 
 /* All axes in blocks; operands follow as NumPy broadcasts them. */
-prog_op tile_pointwise(const char *name, const prog_tensor *out, const prog_tensor *in,
-                       uint32_t n_in)
+lowered_op tile_pointwise(const char *name, const lowered_tensor *out, const lowered_tensor *in,
+                          uint32_t n_in)
 {
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = name, .out = *out, .n_in = n_in};
+    lowered_op op = {.pipe = OT_PIPE_VECTOR, .name = name, .out = *out, .n_in = n_in};
     for (uint32_t j = 0; j < n_in; j++) {
         op.in[j] = in[j];
         for (uint32_t k = 0; k < OT_TK_RANK_MAX; k++) {
@@ -24,10 +24,10 @@ prog_op tile_pointwise(const char *name, const prog_tensor *out, const prog_tens
 }
 
 /* One operand of the same axes, of which those in `whole` are wanted whole. */
-prog_op tile_along(const char *name, const prog_tensor *out, const prog_tensor *in,
-                   const bool *whole)
+lowered_op tile_along(const char *name, const lowered_tensor *out, const lowered_tensor *in,
+                      const bool *whole)
 {
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = name, .out = *out, .n_in = 1};
+    lowered_op op = {.pipe = OT_PIPE_VECTOR, .name = name, .out = *out, .n_in = 1};
     op.in[0] = *in;
     for (uint32_t k = 0; k < OT_TK_RANK_MAX; k++) {
         op.cut[k] = k < out->rank && !whole[k];
@@ -36,47 +36,48 @@ prog_op tile_along(const char *name, const prog_tensor *out, const prog_tensor *
     return op;
 }
 
-void tile_set_list(prog_op *op, const char *name, const int64_t *values, uint32_t n)
+void tile_set_list(lowered_op *op, const char *name, const int64_t *values, uint32_t n)
 {
-    prog_attr *a = &op->attrs[op->n_attrs++];
-    *a = (prog_attr){.name = name, .n = n, .list = true};
+    lowered_attr *a = &op->attrs[op->n_attrs++];
+    *a = (lowered_attr){.name = name, .n = n, .list = true};
     for (uint32_t k = 0; k < n; k++) a->values[k] = (double)values[k];
 }
 
-void tile_set_number(prog_op *op, const char *name, double value)
+void tile_set_number(lowered_op *op, const char *name, double value)
 {
-    op->attrs[op->n_attrs++] = (prog_attr){.name = name, .n = 1, .values = {value}};
+    op->attrs[op->n_attrs++] = (lowered_attr){.name = name, .n = 1, .values = {value}};
 }
 
-ot_status tile_put(prog *p, const prog_op *op)
+ot_status tile_put(lowered *p, const lowered_op *op)
 {
-    return p->second ? inner_op(p, op) : prog_statement(p, op);
+    return p->second ? inner_op(p, op) : lowered_statement(p, op);
 }
 
-ot_status tile_put_unary(prog *p, const char *name, const prog_tensor *out, const prog_tensor *in)
+ot_status tile_put_unary(lowered *p, const char *name, const lowered_tensor *out,
+                         const lowered_tensor *in)
 {
-    prog_op op = tile_pointwise(name, out, in, 1);
+    lowered_op op = tile_pointwise(name, out, in, 1);
     return tile_put(p, &op);
 }
 
-ot_status prog_move(prog *p, const prog_tensor *to, const prog_tensor *from)
+ot_status lowered_move(lowered *p, const lowered_tensor *to, const lowered_tensor *from)
 {
     return tile_put_unary(p, "identity", to, from);
 }
 
-ot_status tile_put_number(prog *p, const char *name, const prog_tensor *out, const prog_tensor *in,
-                          const char *setting, double x)
+ot_status tile_put_number(lowered *p, const char *name, const lowered_tensor *out,
+                          const lowered_tensor *in, const char *setting, double x)
 {
-    prog_op op = tile_pointwise(name, out, in, 1);
+    lowered_op op = tile_pointwise(name, out, in, 1);
     tile_set_number(&op, setting, x);
     return tile_put(p, &op);
 }
 
-ot_status tile_put_pair(prog *p, const char *name, const prog_tensor *out, const prog_tensor *x,
-                        const prog_tensor *y)
+ot_status tile_put_pair(lowered *p, const char *name, const lowered_tensor *out,
+                        const lowered_tensor *x, const lowered_tensor *y)
 {
-    const prog_tensor in[2] = {*x, *y};
-    prog_op op = tile_pointwise(name, out, in, 2);
+    const lowered_tensor in[2] = {*x, *y};
+    lowered_op op = tile_pointwise(name, out, in, 2);
     return tile_put(p, &op);
 }
 
@@ -120,4 +121,4 @@ bool tile_numbers(const tile_node *x, uint32_t j, double *out, size_t max, size_
     return true;
 }
 
-ot_status tile_refuse(const tile_node *x, const char *why) { return prog_refuse(x->p, why); }
+ot_status tile_refuse(const tile_node *x, const char *why) { return lowered_refuse(x->p, why); }

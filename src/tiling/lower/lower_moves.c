@@ -1,11 +1,11 @@
 /* Operators that move elements: transpositions, blocks, repetitions, parts and what lies around
  * them. */
-#include "program_ops.h"
+#include "lower_ops.h"
 
-static ot_status put_turned(prog *p, const prog_tensor *out, const prog_tensor *in,
+static ot_status put_turned(lowered *p, const lowered_tensor *out, const lowered_tensor *in,
                             const int64_t *perm)
 {
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = "transpose", .out = *out, .n_in = 1};
+    lowered_op op = {.pipe = OT_PIPE_VECTOR, .name = "transpose", .out = *out, .n_in = 1};
     op.in[0] = *in;
     for (uint32_t k = 0; k < out->rank; k++) op.cut[k] = true, op.axis[0][k] = (int8_t)perm[k];
     tile_set_list(&op, "perm", perm, out->rank);
@@ -31,7 +31,7 @@ ot_status tile_blocks(const tile_node *x)
     const int64_t b = ot_attr_int(&x->n, "blocksize", 1), *perm = !up   ? down_perm
                                                                   : crd ? crd_perm
                                                                         : dcr_perm;
-    const prog_tensor *in = &x->in[0];
+    const lowered_tensor *in = &x->in[0];
     if (in->rank != 4 || b < 1) return tile_refuse(x, "blocks of no picture");
     const int64_t n = in->dims[0], c = in->dims[1], h = in->dims[2], w = in->dims[3],
                   deep = c / (b * b);
@@ -39,9 +39,9 @@ ot_status tile_blocks(const tile_node *x)
     if (!up) memcpy(from, (int64_t[6]){n, c, h / b, b, w / b, b}, sizeof from);
     if (up && crd) memcpy(from, (int64_t[6]){n, deep, b, b, h, w}, sizeof from);
     for (uint32_t k = 0; k < 6; k++) to[k] = from[perm[k]];
-    prog_tensor src, dst;
-    OT_TRY(prog_alias(x->p, in, 6, from, &src));
-    OT_TRY(prog_alias(x->p, &x->out, 6, to, &dst));
+    lowered_tensor src, dst;
+    OT_TRY(lowered_alias(x->p, in, 6, from, &src));
+    OT_TRY(lowered_alias(x->p, &x->out, 6, to, &dst));
     return put_turned(x->p, &dst, &src, perm);
 }
 
@@ -51,7 +51,7 @@ ot_status tile_resize(const tile_node *x)
     const char *mode = ot_attr_str(&x->n, "mode", "nearest"),
                *at = ot_attr_str(&x->n, "coordinate_transformation_mode", "half_pixel"),
                *round = ot_attr_str(&x->n, "nearest_mode", "round_prefer_floor");
-    const prog_tensor *in = &x->in[0], *out = &x->out;
+    const lowered_tensor *in = &x->in[0], *out = &x->out;
     const bool upsample = strcmp(x->n.op_type, "Upsample") == 0 || x->n.version < 11;
     const bool plain = upsample || strcmp(at, "half_pixel") == 0 ||
                        (strcmp(at, "asymmetric") == 0 && strcmp(round, "floor") == 0);
@@ -68,10 +68,10 @@ ot_status tile_resize(const tile_node *x)
         from[n] = 1;
         to[n++] = times;
     }
-    prog_tensor src, dst;
-    OT_TRY(prog_alias(x->p, in, n, from, &src));
-    OT_TRY(prog_alias(x->p, out, n, to, &dst));
-    prog_op op = tile_pointwise("expand", &dst, &src, 1);
+    lowered_tensor src, dst;
+    OT_TRY(lowered_alias(x->p, in, n, from, &src));
+    OT_TRY(lowered_alias(x->p, out, n, to, &dst));
+    lowered_op op = tile_pointwise("expand", &dst, &src, 1);
     return tile_put(x->p, &op);
 }
 
@@ -79,7 +79,7 @@ ot_status tile_resize(const tile_node *x)
 ot_status tile_concat(const tile_node *x)
 {
     int64_t axis = ot_attr_int(&x->n, "axis", 0);
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = "concat", .out = x->out};
+    lowered_op op = {.pipe = OT_PIPE_VECTOR, .name = "concat", .out = x->out};
     if (axis < 0) axis += x->out.rank;
     for (uint32_t j = 0; j < x->n_in; j++) {
         if (x->in[j].v == OT_NONE || (x->ad->drop && x->ad->drop[j])) continue;
@@ -100,7 +100,7 @@ ot_status tile_slice(const tile_node *x)
     double list[5][OT_TK_RANK_MAX];
     size_t n[5] = {0};
     ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
-    prog_tensor part;
+    lowered_tensor part;
     for (uint32_t j = 1; j < 5; j++) {
         size_t count = 0;
         const int64_t *attr = j < 4 ? ot_attr_ints(&x->n, names[j], &count) : NULL;
@@ -122,7 +122,7 @@ ot_status tile_slice(const tile_node *x)
     for (uint32_t k = 0; k < x->out.rank; k++)
         if (lo[k].constant + x->out.dims[k] > x->in[0].dims[k])
             return tile_refuse(x, "a Slice beside its tile");
-    OT_TRY(prog_part(x->p, &x->in[0], lo, x->out.dims, &part));
+    OT_TRY(lowered_part(x->p, &x->in[0], lo, x->out.dims, &part));
     return tile_put_unary(x->p, "identity", &x->out, &part);
 }
 
@@ -134,7 +134,7 @@ ot_status tile_pad(const tile_node *x)
     double axes[OT_TK_RANK_MAX];
     const int64_t *attr = ot_attr_ints(&x->n, "pads", &n_attr);
     ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
-    prog_tensor inside;
+    lowered_tensor inside;
     if (strcmp(ot_attr_str(&x->n, "mode", "constant"), "constant") != 0)
         return tile_refuse(x, "a Pad that repeats");
     for (n = 0; attr && n < n_attr && n < 2 * OT_TK_RANK_MAX; n++) pads[n] = (double)attr[n];
@@ -154,10 +154,10 @@ ot_status tile_pad(const tile_node *x)
     for (uint32_t k = 0; k < x->out.rank; k++)
         if (lo[k].constant < 0 || lo[k].constant + x->in[0].dims[k] > x->out.dims[k])
             return tile_refuse(x, "a Pad that crops");
-    prog_op fill = {.pipe = OT_PIPE_VECTOR, .name = "fill", .out = x->out};
+    lowered_op fill = {.pipe = OT_PIPE_VECTOR, .name = "fill", .out = x->out};
     for (uint32_t k = 0; k < x->out.rank; k++) fill.cut[k] = true;
     tile_set_number(&fill, "value", value);
     OT_TRY(tile_put(x->p, &fill));
-    OT_TRY(prog_part(x->p, &x->out, lo, x->in[0].dims, &inside));
+    OT_TRY(lowered_part(x->p, &x->out, lo, x->in[0].dims, &inside));
     return tile_put_unary(x->p, "identity", &inside, &x->in[0]);
 }
