@@ -100,7 +100,7 @@ def kernel_json(path, kernel):
     for s in r['scopes']:
         assert s['lower_bound_bytes'] <= s['height_bytes'] <= s['sum_bytes'] or s['doubled'], s
         assert s['capacity_bytes'] is None or s['height_bytes'] <= s['capacity_bytes']
-        assert s['mode'] in ('sequential', 'reuse', 'search') and s['level'] in (0, 1, 2, None)
+        assert s['mode'] in ('sequential', 'reuse', 'search') and s['level'] in (0, 1, 2, 3, None)
     # every buffer where the printed kernel has it; what lives together lies apart; the heights are those of the summary
     printed = {m[1]: [int(o) for o in m[2].split(',')] for m in re.finditer(r'(?:alloc|workspace|place|place yield) (\S+):.* offset=(\S+)', open(kernel).read())}
     tops, seen = {}, {}

@@ -41,19 +41,37 @@ static void sequential_when_all_fits(void **state)
     }
 }
 
-static void level_2_shares_within_a_pipe(void **state)
+static void level_3_shares_within_a_pipe(void **state)
 {
     (void)state;
     planned r = plan(SAME_PIPE, OT_MEM_REUSE, 640);
     const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
     assert_int_equal(s->mode, OT_MEM_REUSE);
-    assert_int_equal(s->level, OT_LEVEL_2);
+    assert_int_equal(s->level, OT_LEVEL_3);
     assert_int_equal(at(r, "c", 0), at(r, "b", 0)); /* not a's place */
     assert_int_equal(s->n_cross_pipe, 0);
     assert_int_equal(s->n_upgraded, 0);
     assert_int_equal(s->height, 640);
-    assert_int_equal(r.p->level[find(r, "c")], OT_LEVEL_2);
+    assert_int_equal(r.p->level[find(r, "c")], OT_LEVEL_3);
     assert_int_equal(r.p->level[find(r, "a")], OT_LEVEL_NONE);
+    done(r);
+}
+
+/* Transfers of two loops take turns in one place; those of one loop do so at level 1 at most. */
+static void level_2_shares_between_loops(void **state)
+{
+    (void)state;
+    const char *text =
+        "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n"
+        "  alloc a: 32 f32 @ub\n  alloc b: 32 f32 @ub\n  load a <- x[32*i:32*i+32]\n"
+        "  b = vector.op1(a)\n  store y[32*i:32*i+32] <- b\n }\n for i in 0..4 {\n"
+        "  alloc c: 32 f32 @ub\n  alloc d: 32 f32 @ub\n  load c <- x[32*i:32*i+32]\n"
+        "  d = vector.op2(c)\n  store y[32*i:32*i+32] <- d\n }\n}\n";
+    planned r = plan(text, OT_MEM_REUSE, 256);
+    const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
+    assert_int_equal(s->level, OT_LEVEL_2);
+    assert_int_equal(s->height, 256);
+    assert_int_equal(s->n_cross_pipe, 2);
     done(r);
 }
 
@@ -123,7 +141,7 @@ static void rollback_undoes_a_choice(void **state)
     planned r = plan(ROLLBACK, OT_MEM_REUSE, 160);
     const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
     assert_int_equal(s->mode, OT_MEM_REUSE);
-    assert_int_equal(s->level, OT_LEVEL_2);
+    assert_int_equal(s->level, OT_LEVEL_3);
     assert_int_equal(s->rollbacks, 1);
     assert_int_equal(s->restarts, 0);
     assert_int_equal(at(r, "r", 0), at(r, "q", 0));
@@ -145,7 +163,7 @@ static void restart_takes_another_order(void **state)
                      OT_MEM_REUSE, 224);
     const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
     assert_int_equal(s->mode, OT_MEM_REUSE);
-    assert_int_equal(s->level, OT_LEVEL_2);
+    assert_int_equal(s->level, OT_LEVEL_3);
     assert_int_equal(s->restarts, 1);
     assert_true(s->rollbacks > 0);
     assert_true(s->proved);
@@ -385,7 +403,7 @@ static void workspace_shares_only_on_demand(void **state)
             assert_int_equal(s->n_buffers, 2);
             assert_int_equal(s->sum, 512);
             assert_int_equal(s->height, shares ? 256 : 512);
-            assert_int_equal(s->level, shares ? OT_LEVEL_1 : OT_LEVEL_NONE);
+            assert_int_equal(s->level, shares ? OT_LEVEL_2 : OT_LEVEL_NONE);
             assert_int_equal(s->mode, !shares                ? OT_MEM_SEQUENTIAL
                                       : mode == OT_MEM_REUSE ? OT_MEM_REUSE
                                                              : OT_MEM_SEARCH);
@@ -610,7 +628,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sequential_when_all_fits),
-        cmocka_unit_test(level_2_shares_within_a_pipe),
+        cmocka_unit_test(level_3_shares_within_a_pipe),
+        cmocka_unit_test(level_2_shares_between_loops),
         cmocka_unit_test(level_1_upgrades_to_a_double_buffer),
         cmocka_unit_test(level_1_upgrades_an_earlier_buffer),
         cmocka_unit_test(level_0_shares_any_disjoint_lifetimes),

@@ -105,7 +105,9 @@ static bool breaks_level(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX],
                     /* all non-DMA kinds here have one pipe */
                     bool same = a->pipes == b->pipes && !a->dma && !b->dma;
                     if (same || level == OT_LEVEL_0) continue;
-                    if (level >= OT_LEVEL_2) return true;
+                    if (level >= OT_LEVEL_3) return true;
+                    if (level == OT_LEVEL_2 && a->loop != OT_NONE && a->loop == b->loop)
+                        return true;
                     bool inside = multi[i] > 1 && a->loop != OT_NONE &&
                                   (b->loop == a->loop || (a->loop == 100 && b->loop == 200));
                     if (inside && (b->loop != a->loop || multi[i] != multi[j] || x != y))

@@ -47,7 +47,7 @@
 static const char *const KINDS[] = {"optimise", "inspect", "bench", "plan-memory"};
 static const char *const BOUNDS[] = {"compute", "bandwidth", "overhead"};
 static const char *const MODES[] = {"auto", "sequential", "reuse", "search"};
-static const char *const LEVELS[] = {"0", "1", "2", "none"};
+static const char *const LEVELS[] = {"0", "1", "2", "3", "none"};
 #define X(id, name, text) name,
 static const char *const SCOPES[] = {OT_SCOPES(X)};
 #undef X

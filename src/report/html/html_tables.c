@@ -33,7 +33,8 @@ static const char *level_text(const ot_scope_plan *s)
 {
     switch (s->level) {
     case OT_LEVEL_NONE: return "nothing shared";
-    case OT_LEVEL_2: return "within one pipe";
+    case OT_LEVEL_3: return "within one pipe";
+    case OT_LEVEL_2: return "within one pipe in each loop";
     case OT_LEVEL_1: return "with double buffers";
     case OT_LEVEL_0: return "any that never meet";
     }

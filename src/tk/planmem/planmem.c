@@ -6,9 +6,10 @@
  * all buffers wins:
  *
  *   floor     levels tried        orders: first write, then (restart) size x lifetime
- *   level 2   2                   largest first leaves holes that small buffers fill
- *   level 1   2, 1
- *   level 0   2, 1, 0             many rollbacks allowed
+ *   level 3   3                   largest first leaves holes that small buffers fill
+ *   level 2   3, 2
+ *   level 1   3, 2, 1
+ *   level 0   3, 2, 1, 0          many rollbacks allowed
  *
  * The floor comes first since one buffer at level 0 makes pipes wait, however high all others
  * are. In the end everything is put as low as it goes, whatever it shares, in both orders; that
@@ -44,7 +45,7 @@ static void clear(pm_state *m)
     for (uint32_t i = 0; i < m->n; i++) {
         const ot_buffer *b = m->buffers[i];
         m->multi[i] = b->multi;
-        m->limit[i] = OT_LEVEL_2;
+        m->limit[i] = OT_LEVEL_3;
         m->upgraded_by[i] = OT_NONE;
         for (uint32_t k = 0; k < b->multi && b->n_live; k++)
             if (b->fixed[k] >= 0) pm_insert(m, (pm_slot){b->fixed[k], b->fixed[k] + b->size, i, k});
@@ -109,7 +110,7 @@ static bool attempt(pm_state *m, const uint32_t *order, uint32_t n)
     for (uint32_t i = 0; i < n;) {
         if (pm_is_spent(m)) return false;
         if (place_high(m, order[i])) {
-            m->limit[order[i]] = OT_LEVEL_2;
+            m->limit[order[i]] = OT_LEVEL_3;
             i++;
         } else if (!pm_roll_back(m, order, &i)) {
             return false;
@@ -123,7 +124,7 @@ static bool plan_levels(pm_state *m, const uint32_t *const orders[2], uint32_t n
                         ot_scope_plan *stats)
 {
     const int64_t most = m->max_work;
-    for (m->floor = OT_LEVEL_2;; m->floor--) {
+    for (m->floor = OT_LEVEL_3;; m->floor--) {
         m->max_work = m->is_shared_out ? most / (1 + m->floor) : most;
         m->max_rollbacks = m->floor == OT_LEVEL_0 ? PM_MAX_ROLLBACKS : HIGH_ROLLBACKS;
         stats->rollbacks = 0;

@@ -88,8 +88,9 @@ const char *ot_mem_mode_name(ot_mem_mode m);
 
 /* How a scope was planned, from best to worst for the pipes. */
 typedef enum ot_reuse_level {
-    OT_LEVEL_NONE = 3, /* sequential: nothing shares */
-    OT_LEVEL_2 = 2,    /* sharing only between buffers of one pipe, and never with DMA */
+    OT_LEVEL_NONE = 4, /* sequential: nothing shares */
+    OT_LEVEL_3 = 3,    /* sharing only between buffers of one pipe, and never with DMA */
+    OT_LEVEL_2 = 2,    /* the same inside of one loop; those of different loops share */
     OT_LEVEL_1 = 1,    /* a single buffer that shares with a multi-buffer of its loop becomes one */
     OT_LEVEL_0 = 0     /* any disjoint lifetimes */
 } ot_reuse_level;

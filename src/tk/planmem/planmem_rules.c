@@ -4,9 +4,11 @@
  * Pipes run side by side and wait for each other only where data or memory makes them. Sharing
  * memory is such a place:
  *
- *   level 2   only buffers that one pipe touches, the same one, and no DMA: a pipe does one thing
+ *   level 3   only buffers that one pipe touches, the same one, and no DMA: a pipe does one thing
  *             after the other anyway
- *   level 1   others too, but not so that a multi-buffer loses its turn:
+ *   level 2   others too, unless both are used in one loop, where they would wait in every
+ *             iteration; in different loops, or outside of all, they wait once
+ *   level 1   also those of one loop, but not so that a multi-buffer loses its turn:
  *
  *     iteration   0   1   2   3   C with one slot over A0: the load of A0 in iteration 2
  *     A (load)    A0  A1  A0  A1  waits for C of iteration 1, and C of iteration 1 for A1...
@@ -64,7 +66,8 @@ static bool keeps_turn(const ot_kernel *k, pm_turn a, pm_turn b)
 bool pm_may_share(const ot_kernel *k, pm_turn a, pm_turn b, ot_reuse_level level)
 {
     if (level == OT_LEVEL_0 || pm_same_pipe(a.of, b.of)) return true;
-    if (level >= OT_LEVEL_2) return false;
+    if (level >= OT_LEVEL_3) return false;
+    if (level == OT_LEVEL_2 && a.of->loop != OT_NONE && a.of->loop == b.of->loop) return false;
     return keeps_turn(k, a, b) && keeps_turn(k, b, a);
 }
 
@@ -82,7 +85,7 @@ static ot_reuse_level pair_level(const ot_buffer *const *buffers, uint32_t i, ui
             if (offsets[i][ka] >= offsets[j][kb] + b->size ||
                 offsets[j][kb] >= offsets[i][ka] + a->size)
                 continue;
-            ot_reuse_level at = OT_LEVEL_2;
+            ot_reuse_level at = OT_LEVEL_3;
             const pm_turn x = {a, multi[i], ka}, y = {b, multi[j], kb};
             while (at > OT_LEVEL_0 && !pm_may_share(k, x, y, at)) at--;
             if (at < level) level = at;
