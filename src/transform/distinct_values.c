@@ -11,6 +11,7 @@
  * element is left over for another kernel, which might round otherwise.
  */
 #include "transform.h"
+#include "constant_ops.h"
 
 #include "ops/ops.h"
 
@@ -37,37 +38,6 @@ typedef struct look {
 
 /* Bytes of an element of 8 bits or more. */
 static size_t bytes_each(ot_dtype t) { return (size_t)ot_dtype_bits(t) / 8; }
-
-static bool is_each(ot_op op)
-{
-    switch (op) {
-    case OT_OP_Abs:
-    case OT_OP_Add:
-    case OT_OP_And:
-    case OT_OP_Cast:
-    case OT_OP_Ceil:
-    case OT_OP_Div:
-    case OT_OP_Equal:
-    case OT_OP_Exp:
-    case OT_OP_Floor:
-    case OT_OP_Greater:
-    case OT_OP_GreaterOrEqual:
-    case OT_OP_Less:
-    case OT_OP_LessOrEqual:
-    case OT_OP_Log:
-    case OT_OP_Max:
-    case OT_OP_Min:
-    case OT_OP_Mul:
-    case OT_OP_Neg:
-    case OT_OP_Not:
-    case OT_OP_Or:
-    case OT_OP_Pow:
-    case OT_OP_Sqrt:
-    case OT_OP_Sub:
-    case OT_OP_Where: return true;
-    default: return false;
-    }
-}
 
 static bool same_dims(const ot_value *x, const ot_value *y)
 {
@@ -104,7 +74,9 @@ static bool is_leaf(const ot_graph *g, const ot_value *v, const ot_value *y)
 static bool computes_each(const look *x, const ot_node *n)
 {
     int64_t elems = 0;
-    if (!is_each(n->op) || n->n_captured > 0 || n->n_out != 1 || n->out[0] == OT_NONE) return false;
+    if (!(ot_constant_op(n->op) & OT_CONSTANT_EACH) || n->n_captured > 0 || n->n_out != 1 ||
+        n->out[0] == OT_NONE)
+        return false;
     const ot_value *y = &x->g->values[n->out[0]];
     if (y->rank < 1 || y->rank > RANK || y->known || !ot_value_is_static(y) ||
         !ot_value_elems(y, &elems) || elems < LEAST || elems > INT32_MAX)
