@@ -61,8 +61,13 @@ static ot_status answer(const ot_options *o, ot_diag *d)
 {
     if (o->help) return ot_options_help(o, stdout, d);
     if (o->completion) return ot_options_completion(o->completion, stdout);
-    if (o->list_targets) return ot_target_list(stdout);
-    if (o->list_runtimes) return ot_runtime_list(stdout);
+    if (o->list_targets || o->list_runtimes) {
+        ot_wrap wrap;
+        FILE *to = ot_wrap_open(&wrap, stdout);
+        const ot_status s = o->list_targets ? ot_target_list(to) : ot_runtime_list(to);
+        const ot_status closed = ot_wrap_close(&wrap);
+        return s == OT_OK ? closed : s;
+    }
     return printf("onnx-tile %s\n", OT_VERSION) < 0 ? OT_E_SYSTEM : OT_OK;
 }
 
@@ -93,6 +98,15 @@ static ot_status write_reports(const ot_options *o, const ot_facts *f, ot_diag *
 {
     for (size_t k = 0; k < o->n_reports; k++) OT_TRY(ot_report_write(f, o->reports[k], d));
     return OT_OK;
+}
+
+/* What plan-memory found, within the terminal's columns. */
+static ot_status print_memory(const ot_memory_results *r, FILE *f)
+{
+    ot_wrap wrap;
+    const ot_status s = ot_memory_results_print(r, ot_terminal_columns(f), ot_wrap_open(&wrap, f));
+    const ot_status closed = ot_wrap_close(&wrap);
+    return s == OT_OK ? closed : s;
 }
 
 static ot_status report_memory(const ot_options *o, const ot_memory_results *r, ot_diag *d)
@@ -129,7 +143,7 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
     if (s == OT_OK && o->json)
         s = ot_memory_results_json(r, stdout);
     else if (s == OT_OK && !o->quiet)
-        s = ot_memory_results_print(r, table_stream(o));
+        s = print_memory(r, table_stream(o));
     ot_memory_results_free(r);
     return s;
 }

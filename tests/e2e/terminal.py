@@ -60,7 +60,7 @@ for words in ([*gains, '--goal', 'time'], [*gains, '--goal', 'memory'], [*gains,
 ESCAPES = re.compile(r'\x1b\[[0-9;]*[A-Za-z]')
 COMMANDS = (['inspect', 'fsrcnn.onnx', '--goal', 'memory', '--target', 'cpu-generic'], ['explain', 'fsrcnn.onnx'], [*gains, '--goal', 'memory'],
             ['inspect', 'vgg16_head.onnx', '--target', 'mcu-512k', '--goal', 'memory'], ['run', 'vgg16_head.onnx'], ['devices'],
-            ['bench', 'vgg16_head.onnx', '--repeat', '1'])
+            ['bench', 'vgg16_head.onnx', '--repeat', '1'], ['--list-targets'], ['plan-memory', 'gemm.tk', '--footprint', '-o', 'planned.tk'])
 
 
 def result_lines(words, columns):

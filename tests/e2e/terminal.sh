@@ -3,5 +3,6 @@
 . "$(dirname "$0")/lib.bash"
 make_model vgg16_head
 make_model fsrcnn --size 540
+cp "$root/examples/kernels/gemm.tk" "$tmp/gemm.tk"
 py "$TOOL" "$tmp" || fail "see above"
 finish

@@ -429,7 +429,7 @@ static ot_status pack(const void *with, ot_diag *d)
     ot_status s = ot_facts_from_memory(r, d, &facts);
     if (s == OT_OK) s = ot_report_write(facts, in_folder("out.html"), d);
     if (s == OT_OK) s = ot_memory_results_json(r, f);
-    if (s == OT_OK) s = ot_memory_results_print(r, f);
+    if (s == OT_OK) s = ot_memory_results_print(r, 0, f);
     ot_facts_free(facts);
     fclose(f);
     ot_memory_results_free(r);

@@ -15,7 +15,7 @@ static ot_status plan(const char *csv, ot_mem_mode mode, int64_t capacity, int64
                       ot_scope_plan *p, ot_diag *d)
 {
     ot_pack_file *f = NULL;
-    ot_table_plan t = {.offsets = offsets};
+    ot_table_layout t = {.offsets = offsets};
     ot_diag read = {0};
     const ot_pack_options o = {.capacity = capacity, .rules = OT_PACK_RULES_ALL};
     if (ot_pack_read_csv("t.csv", csv, strlen(csv), &read, &f) != OT_OK)
@@ -147,7 +147,7 @@ static char *printed(const ot_memory_results *r, bool json)
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
     assert_non_null(f);
-    assert_int_equal(json ? ot_memory_results_json(r, f) : ot_memory_results_print(r, f), OT_OK);
+    assert_int_equal(json ? ot_memory_results_json(r, f) : ot_memory_results_print(r, 0, f), OT_OK);
     assert_int_equal(fclose(f), 0);
     return text;
 }

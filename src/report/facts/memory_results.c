@@ -77,20 +77,27 @@ static void fill_row(const ot_scope_plan *p, char c[COLUMNS][CELL])
     snprintf(c[12], CELL, "%u", p->n_cross_pipe);
 }
 
-/* Columns that mean something: a table (.csv) has no scope and nothing of pipes. */
-static bool is_shown(const ot_memory_results *r, size_t column)
+typedef struct shown {
+    size_t first, end;
+} shown;
+
+/* Columns that mean something: a table (.csv) has no scope and nothing of pipes. The last ones,
+ * which --json has, leave where the terminal is too narrow. */
+static shown shown_columns(const ot_memory_results *r, const size_t *width, size_t columns)
 {
-    return r->kernel || (column >= 1 && column <= 7);
+    shown s = r->kernel ? (shown){0, COLUMNS} : (shown){1, 8};
+    size_t takes = 0;
+    for (size_t k = s.first; k < s.end; k++) takes += 2 + width[k];
+    while (columns > 0 && takes > columns && s.end > 4) takes -= 2 + width[--s.end];
+    return s;
 }
 
-static void print_row(const ot_memory_results *r, char c[COLUMNS][CELL], const size_t *width,
-                      FILE *f)
+static void print_row(shown s, char c[COLUMNS][CELL], const size_t *width, FILE *f)
 {
     const char *gap = "";
     fputs("  ", f);
-    for (size_t k = 0; k < COLUMNS; k++) {
-        bool left = k == 0 || k == 5 || k == 7, last = k + 1 == COLUMNS || !is_shown(r, k + 1);
-        if (!is_shown(r, k)) continue;
+    for (size_t k = s.first; k < s.end; k++) {
+        bool left = k == 0 || k == 5 || k == 7, last = k + 1 == s.end;
         if (left)
             fprintf(f, "%s%-*s", gap, last ? 0 : (int)width[k], c[k]);
         else
@@ -100,7 +107,7 @@ static void print_row(const ot_memory_results *r, char c[COLUMNS][CELL], const s
     fputc('\n', f);
 }
 
-static ot_status print_plans(const ot_memory_results *r, FILE *f)
+static ot_status print_plans(const ot_memory_results *r, size_t columns, FILE *f)
 {
     size_t width[COLUMNS] = {0};
     char(*rows)[COLUMNS][CELL] = calloc((size_t)r->n_plans + 1, sizeof *rows);
@@ -111,8 +118,9 @@ static ot_status print_plans(const ot_memory_results *r, FILE *f)
     for (uint32_t i = 0; i <= r->n_plans; i++)
         for (size_t k = 0; k < COLUMNS; k++)
             if (strlen(rows[i][k]) > width[k]) width[k] = strlen(rows[i][k]);
+    const shown s = shown_columns(r, width, columns);
     fputc('\n', f);
-    for (uint32_t i = 0; i <= r->n_plans; i++) print_row(r, rows[i], width, f);
+    for (uint32_t i = 0; i <= r->n_plans; i++) print_row(s, rows[i], width, f);
     free(rows);
     return OT_OK;
 }
@@ -151,15 +159,15 @@ static void print_prices(const ot_memory_results *r, FILE *f)
         if (r->plans[k].reuse) fprintf(f, "\n  reuse %s\n", r->plans[k].reuse);
 }
 
-ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
+ot_status ot_memory_results_print(const ot_memory_results *r, size_t columns, FILE *f)
 {
     for (uint32_t k = 0; k < r->n_functions; k++) {
         if (k > 0) fputc('\n', f);
-        OT_TRY(ot_memory_results_print(&r->functions[k], f));
+        OT_TRY(ot_memory_results_print(&r->functions[k], columns, f));
     }
     if (r->n_functions > 0) return ferror(f) ? OT_E_SYSTEM : OT_OK;
     print_head(r, f);
-    if (r->n_plans > 0) OT_TRY(print_plans(r, f));
+    if (r->n_plans > 0) OT_TRY(print_plans(r, columns, f));
     print_prices(r, f);
     if (r->kernel || r->steps > 0 || any_timed_out(r)) fputc('\n', f);
     if (r->kernel)

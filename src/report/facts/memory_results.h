@@ -63,7 +63,8 @@ ot_status ot_memory_results_keep_kernel(ot_memory_results *r, const ot_kernel *k
 ot_status ot_memory_results_keep_table(ot_memory_results *r, const ot_pack_file *f,
                                        const int64_t *offsets) OT_MUST_USE;
 
-ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f) OT_MUST_USE;
+/* columns: of the terminal that f leads to; 0: any. */
+ot_status ot_memory_results_print(const ot_memory_results *r, size_t columns, FILE *f) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. */
 ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f) OT_MUST_USE;
 
