@@ -8,6 +8,7 @@
 The smallest time of the rounds counts. Memory is what the process's peak resident size is over its resident size with the model loaded
 (OpenVINO: before loading, because it takes memory for loops when it compiles).
 """
+import errno
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ import tempfile
 from ctypes import byref
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ._errors import Error, ModelError, SystemFailure, UsageError
+from ._errors import Error, ModelError, ModelNotFound, SystemFailure, UsageError
 from ._half import computes_half
 from ._library import Handle, Tensor, int64_of, items_of
 from ._model import bytes_of, load
@@ -153,7 +154,10 @@ class _Child:
 def _file_of(model: "Model", name: str, folder: str) -> str:
     """The path of a model; one in memory is written into the folder first."""
     if isinstance(model, (str, os.PathLike)):
-        return os.path.abspath(os.fspath(model))
+        path = os.path.abspath(os.fspath(model))
+        if not os.path.exists(path):
+            raise ModelNotFound(f"cannot open {os.fspath(model)!r}: {os.strerror(errno.ENOENT)}")
+        return path
     path = os.path.join(folder, name + ".onnx")
     with open(path, "wb") as f:
         f.write(bytes_of(model))

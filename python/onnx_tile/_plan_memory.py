@@ -1,12 +1,14 @@
 """plan_memory: buffers placed in memory by the program of the package, which is the library's own planner."""
 import csv
+import errno
 import json
 import os
+import re
 import subprocess
 import tempfile
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
-from ._errors import SystemFailure, UsageError, error_of
+from ._errors import ModelNotFound, SystemFailure, UsageError, error_of
 from ._library import size_of
 from ._program import program_path
 from ._result import format_bytes, html_table
@@ -91,6 +93,12 @@ def _write_pairs(pairs: "Iterable[Row]", path: str) -> None:
             writer.writerow([*pair, 1][:3])
 
 
+def _callers_names(line: str, folder: str) -> str:
+    """The program's line without files of this module's: lines of a table that it wrote are rows of the caller's."""
+    line = re.sub(re.escape(os.path.join(folder, "")) + r"(buffers|pairs)\.csv:(\d+)", lambda m: f"{m[1]}[{int(m[2]) - 2}]", line)
+    return line.replace(os.path.join(folder, "buffers.csv"), "buffers").replace(os.path.join(folder, "pairs.csv"), "pairs")
+
+
 def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = None, *, capacity: "Optional[Size]" = None,
                 mode: str = "auto", time_limit: Optional[float] = None, target: "Optional[Path]" = None,
                 sizes: Optional[Mapping[str, int]] = None, threads: int = 1,
@@ -118,6 +126,8 @@ def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = N
     with tempfile.TemporaryDirectory() as folder:
         if isinstance(buffers, (str, os.PathLike)):
             path = os.fspath(buffers)
+            if not os.path.exists(path):
+                raise ModelNotFound(f"cannot read {path!r}: {os.strerror(errno.ENOENT)}")
         else:
             path = os.path.join(folder, "buffers.csv")
             _write_table(buffers, path)
@@ -133,5 +143,5 @@ def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = N
             raise SystemFailure(f"cannot start {program_path()}: {why.strerror}") from why
     if done.returncode:
         line = done.stderr.strip().splitlines()[-1:] or [f"the program ended with status {done.returncode}"]
-        raise error_of(done.returncode, line[0].replace("onnx-tile: error: ", "", 1))
+        raise error_of(done.returncode, _callers_names(line[0].replace("onnx-tile: error: ", "", 1), folder))
     return MemoryPlan(json.loads(done.stdout))

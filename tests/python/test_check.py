@@ -97,6 +97,8 @@ class Check(unittest.TestCase):
             onnx_tile.check(model, other)
         with self.assertRaisesRegex(onnx_tile.ModelError, "after: "):
             onnx_tile.check(model, networks.broken())
+        with self.assertRaisesRegex(onnx_tile.ModelNotFound, "/nowhere/x.onnx"):
+            onnx_tile.check(model, "/nowhere/x.onnx")
         with self.assertRaisesRegex(onnx_tile.UsageError, "runtime 'nope'"):
             onnx_tile.check(model, model, runtime="nope")
         with self.assertRaisesRegex(onnx_tile.UsageError, "rounds"):

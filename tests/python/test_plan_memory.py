@@ -91,9 +91,12 @@ class PlanMemory(unittest.TestCase):
             onnx_tile.plan_memory([], mode="best")
         with self.assertRaisesRegex(onnx_tile.UsageError, "must be"):
             onnx_tile.plan_memory([("a", 0, 2)])
-        with self.assertRaises(onnx_tile.ModelError):
-            onnx_tile.plan_memory([("a", 3, 2, 100)])
-        with self.assertRaises(onnx_tile.Error):
+        rows = [("a", 0, 2, 100), ("b", 3, 2, 100)]
+        with self.assertRaisesRegex(onnx_tile.ModelError, r"^buffers\[1\]: the lifetime is empty"):  # the caller's row, no file of ours
+            onnx_tile.plan_memory(rows)
+        with self.assertRaisesRegex(onnx_tile.BudgetError, "^buffers: "):
+            onnx_tile.plan_memory(rows[:1], capacity=10)
+        with self.assertRaisesRegex(onnx_tile.ModelNotFound, "/nowhere/x.csv"):
             onnx_tile.plan_memory("/nowhere/x.csv")
 
 
