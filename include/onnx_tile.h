@@ -127,6 +127,17 @@ onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int
  * one that such inputs usually have. */
 onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims,
                                         uint32_t rank) ONNX_TILE_MUST_USE;
+/* Sizes of an input, along axis k lo[k], lo[k] + step[k], ... up to hi[k]: dimensions stay dynamic,
+ * the plan is made for onnx_tile_design_shape or for the largest size, a memory budget holds over
+ * all of them, and results say the most that lives at one time there ("range"). Once for each input
+ * with dynamic dimensions; lo[k] == hi[k] is a fixed one. Planning fails as with a design size. */
+onnx_tile_status onnx_tile_range_shape(onnx_tile *t, const char *input, const int64_t *lo,
+                                       const int64_t *hi, const int64_t *step,
+                                       uint32_t rank) ONNX_TILE_MUST_USE;
+/* Non-zero: onnx_tile_optimise runs the model and the result in the native engine, on the same
+ * random inputs, and ends with ONNX_TILE_SYSTEM naming the value that differs by more than the
+ * original's own rounding (docs/exactness.md). ONNX_TILE_USAGE in builds without the engine. */
+onnx_tile_status onnx_tile_set_verify(onnx_tile *t, int verify) ONNX_TILE_MUST_USE;
 
 #define ONNX_TILE_RANK_MAX 16
 

@@ -58,7 +58,7 @@ _BY_STATUS = {1: ModelError, 2: UsageError, 3: BudgetError, 4: SystemFailure, 5:
 _ARGUMENTS = {"--shape": "shapes", "--design": "design", "--memory-budget": "budget", "--max-tensor": "max_tensor", "--max-slowdown": "max_slowdown",
               "--best-effort": "best_effort=True", "--bit-exact": "bit_exact=True", "--force": "force=True", "--single-file": "single_file=True",
               "--goal memory": 'goal="memory"', "--goal time": 'goal="time"', "--runtime": "runtime", "--target": "target", "--threads": "threads",
-              "--ort-operators": "ort_operators", "--l2": "fast_memory"}
+              "--ort-operators": "ort_operators", "--l2": "fast_memory", "--range": "ranges", "--verify": "verify=True"}
 _OPTION = re.compile("(?:" + "|".join(sorted(_ARGUMENTS, key=len, reverse=True)) + r")(?![\w-])(?: INPUT=D,D,\.\.\.)?")
 
 

@@ -41,6 +41,8 @@ _STATUS: Dict[str, List[Any]] = {
     "keep_report": ["h", c_int],
     "bind_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],
     "design_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],
+    "range_shape": ["h", c_char_p, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), c_uint32],
+    "set_verify": ["h", c_int],
     "load_file": ["h", c_char_p],
     "load_memory": ["h", c_char_p, c_size_t, c_char_p],
     "input": ["h", c_uint32, POINTER(Tensor)],
@@ -149,6 +151,20 @@ def items_of(given: Any, what: str) -> "List[Tuple[Any, Any]]":
     if not isinstance(given, collections.abc.Mapping):
         raise UsageError(f"{what} {given!r}: use a dict of inputs, such as {{'input': (1, 3, 224, 224)}}")
     return list(given.items())
+
+
+def ranges_of(sizes: Sequence[Any]) -> "Tuple[ctypes.Array[c_int64], ctypes.Array[c_int64], ctypes.Array[c_int64]]":
+    """Sizes of an input as the library takes them: for each dimension a number, (first, last) or (first, last, step)."""
+    if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__len__") or not hasattr(sizes, "__getitem__"):
+        raise UsageError(f"{sizes!r} are no sizes: use a sequence of whole numbers and ranges")
+    rows: List[List[int]] = []
+    for d in sizes:
+        row = [int64_of(n, "dimension") for n in d] if isinstance(d, (tuple, list)) else [int64_of(d, "dimension")] * 2
+        if len(row) not in (2, 3):
+            raise UsageError(f"{d!r} is no range of sizes: use (first, last) or (first, last, step)")
+        rows.append([*row, 1][:3])
+    lo, hi, step = ((c_int64 * len(rows))(*(r[k] for r in rows)) for k in range(3))
+    return lo, hi, step
 
 
 def path_bytes(path: "Union[str, bytes, os.PathLike[Any]]") -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Mapping, Option
 from . import _library as library
 from ._errors import UsageError, argument_names
 from ._long_call import LongCalls
-from ._library import Handle, dims_of, int64_of, items_of, number_of, path_bytes, size_of, text_of
+from ._library import Handle, dims_of, int64_of, items_of, number_of, path_bytes, ranges_of, size_of, text_of
 from ._model import load, save, take
 from ._result import Explanation, Result
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Path = Union[str, "os.PathLike[str]"]
     Size = Union[int, str]
     Shapes = Mapping[str, Sequence[int]]
+    Ranges = Mapping[str, Sequence[Union[int, Tuple[int, ...]]]]
     Reports = Union[None, Path, Iterable[Path]]
 
 _GOALS = {"time": 0, "memory": 1}
@@ -34,7 +35,7 @@ def _report_paths(report: "Reports") -> "List[Path]":
 def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort: bool, max_slowdown: float, max_tensor: "Optional[Size]",
              shapes: "Optional[Shapes]", design: "Optional[Shapes]", target: "Optional[Path]", runtime: Optional[str],
              ort_operators: Optional[str], threads: int, fast_memory: "Optional[Size]", bit_exact: bool, force: bool,
-             keep_report: bool, data_file: bool = False) -> None:
+             keep_report: bool, data_file: bool = False, ranges: "Optional[Ranges]" = None, verify: bool = False) -> None:
     """Set a handle's options."""
     if goal not in _GOALS:
         raise UsageError(f"goal {goal!r}: use 'time' or 'memory'")
@@ -59,6 +60,9 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort
     for name, what, given in (("bind_shape", "shapes", shapes), ("design_shape", "design", design)):
         for value, dims in items_of(given, what):
             handle.call(name, text_of(value, "name of an input"), dims_of(dims), len(dims))
+    for value, sizes in items_of(ranges, "ranges"):
+        handle.call("range_shape", text_of(value, "name of an input"), *ranges_of(sizes), len(sizes))
+    handle.call("set_verify", bool(verify))
 
 
 @contextlib.contextmanager
@@ -85,7 +89,7 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
          ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None, bit_exact: bool = False,
          force: bool = False, single_file: bool = False, report: "Reports" = None,
          data_dir: "Optional[Path]" = None, timeout: Optional[float] = None,
-         progress: "Optional[Progress]" = None) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
+         progress: "Optional[Progress]" = None, ranges: "Optional[Ranges]" = None, verify: bool = False) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
     """Rewrite a model so that chains of operators run tile by tile. Returns the model and a Result.
 
     model: a path, bytes or an onnx.ModelProto. out: file to write; then `out` is what comes back, else an onnx.ModelProto for
@@ -95,6 +99,9 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
     where sizes are not known. best_effort: then the least that is found, and the Result says why (data["missed"]).
     max_slowdown: what goal memory may cost, 0.1 is 10 %. max_tensor: bytes that no tensor may take.
     shapes: {input: dimensions} that are bound; design: the size to plan for while dynamic dimensions stay dynamic.
+    ranges: {input: sizes}, of each dimension a number, (first, last) or (first, last, step): the plan is for the largest, a budget holds over all
+    of them, and the Result has what is proved of them in data["range"].
+    verify: run both in the native engine on the same random inputs; SystemFailure names the value that differs. (`check` compares in your runtime.)
     target: "host", a shipped preset or an .xml file. runtime: "onnxruntime", "openvino", "loop", "portable", "engine",
     "engine-device" (the engine on a device) or "ort-engine": the engine inside of ONNX Runtime, by the library that ort_library() names. ort_operators, for that one:
     "whole", the model is one operator; "parts", what the engine has is, in as few as the graph allows, and ONNX Runtime runs
@@ -112,7 +119,7 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
     with _planned(model, "optimise", data_dir, report, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown, max_tensor=max_tensor,
                   shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
                   fast_memory=fast_memory, bit_exact=bit_exact, force=force, timeout=timeout, progress=progress,
-                  data_file=out is not None and not single_file) as handle:
+                  data_file=out is not None and not single_file, ranges=ranges, verify=verify) as handle:
         if out is not None:
             save(handle, out)
         return out if out is not None else take(handle, model), _result(handle)
@@ -123,11 +130,11 @@ def inspect(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = 
             target: "Optional[Path]" = None, runtime: Optional[str] = None,
             ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None,
             bit_exact: bool = False, force: bool = False, report: "Reports" = None,
-            data_dir: "Optional[Path]" = None) -> Result:
+            data_dir: "Optional[Path]" = None, ranges: "Optional[Ranges]" = None) -> Result:
     """The plan alone: what `tile` would do with the same arguments. The model is not changed."""
     with _planned(model, "inspect", data_dir, report, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown, max_tensor=max_tensor,
                   shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
-                  fast_memory=fast_memory, bit_exact=bit_exact, force=force) as handle:
+                  fast_memory=fast_memory, bit_exact=bit_exact, force=force, ranges=ranges) as handle:
         return _result(handle)
 
 

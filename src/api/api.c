@@ -8,6 +8,7 @@
 #include "geometry/geometry.h"
 #include "step/step.h"
 #include "handle.h"
+#include "verify_tiled.h"
 #include "lent.h"
 
 #include <math.h>
@@ -229,6 +230,41 @@ onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const i
                                   t->options, &t->diag));
 }
 
+onnx_tile_status onnx_tile_range_shape(onnx_tile *t, const char *input, const int64_t *lo,
+                                       const int64_t *hi, const int64_t *step, uint32_t rank)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!input || !*input || !lo || !hi || !step || rank == 0 || rank > OT_RANK_MAX)
+        return misuse(t, "a range needs an input and 1 to 16 dimensions");
+    ot_size_var dims[OT_RANK_MAX];
+    for (uint32_t k = 0; k < rank; k++) {
+        if (lo[k] < 1 || hi[k] < lo[k] || hi[k] > INT32_MAX || step[k] < 1)
+            return misuse(t, "a range goes upwards from 1 to 2147483647 at most, by 1 or more");
+        dims[k] = (ot_size_var){lo[k], hi[k] - (hi[k] - lo[k]) % step[k], step[k]};
+    }
+    ot_size_range r = {.input = ot_strdup(t->options, input),
+                       .rank = rank,
+                       .dims = ot_memdup(t->options, dims, rank * sizeof *dims)};
+    if (!r.input || !r.dims) return done(ot_fail_nomem(&t->diag));
+    for (size_t k = 0; k < t->n_ranges; k++) {
+        if (strcmp(t->ranges[k].input, input) != 0) continue;
+        t->ranges[k] = r;
+        return ONNX_TILE_OK;
+    }
+    return OT_PUSH(t->options, t->ranges, t->n_ranges, t->cap_ranges, r)
+               ? ONNX_TILE_OK
+               : done(ot_fail_nomem(&t->diag));
+}
+
+onnx_tile_status onnx_tile_set_verify(onnx_tile *t, int verify)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    t->verify = verify != 0;
+    return ONNX_TILE_OK;
+}
+
 /* ---- the model ---- */
 
 static onnx_tile_status load(onnx_tile *t, ot_source source)
@@ -367,6 +403,19 @@ onnx_tile_status onnx_tile_geometry(onnx_tile *t, onnx_tile_geometry_form form, 
     return s == OT_E_NOMEM ? done(ot_fail_nomem(&t->diag)) : done(s);
 }
 
+/* Plan, and compare with what the model was. */
+static ot_status plan_verified(onnx_tile *t)
+{
+    void *original = NULL;
+    size_t n = 0;
+    ot_verify_facts facts;
+    ot_status s = ot_verify_keep(&t->run, &original, &n);
+    if (s == OT_OK) s = ot_run_tile(&t->run, false);
+    if (s == OT_OK) s = ot_verify_tiled(&t->run, original, n, OT_VERIFY_OUTPUTS, &facts);
+    free(original);
+    return s;
+}
+
 static onnx_tile_status plan(onnx_tile *t, bool plan_only)
 {
     if (!t) return ONNX_TILE_USAGE;
@@ -378,11 +427,14 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
     t->run.options.n_shapes = t->shapes.n;
     t->run.options.design = t->design.all;
     t->run.options.n_design = t->design.n;
-    t->run.options.keep_dynamic = t->design.n > 0;
+    t->run.options.ranges = t->ranges;
+    t->run.options.n_ranges = t->n_ranges;
+    t->run.options.keep_dynamic = t->design.n > 0 || t->n_ranges > 0;
     ot_watch w, *before;
     ot_control_begin(&t->control, &w, &before);
-    const onnx_tile_status s = ot_control_end(&w, before, ot_run_tile(&t->run, plan_only),
-                                              "planning", &t->diag);
+    const onnx_tile_status s = ot_control_end(
+        &w, before, t->verify && !plan_only ? plan_verified(t) : ot_run_tile(&t->run, plan_only),
+        "planning", &t->diag);
     /* the pass goes by the output's path: none yet */
     if (t->run.facts && !plan_only) t->run.facts->kind = OT_FACTS_OPTIMISE;
     t->progress = s == ONNX_TILE_OK ? PLANNED : FAILED;

@@ -17,6 +17,9 @@ struct onnx_tile {
     ot_run run;
     ot_passes_store store;
     ot_shape_list shapes, design;
+    ot_size_range *ranges; /* [n_ranges] one an input */
+    size_t n_ranges, cap_ranges;
+    bool verify;
     progress progress; /* FAILED: the model may be half changed; only load helps */
     char *json;        /* made on demand; malloc'ed */
     ot_control control;

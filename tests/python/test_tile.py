@@ -101,6 +101,27 @@ class Tile(unittest.TestCase):
         self.assertEqual(tiled.graph.input[0].type.tensor_type.shape.dim[2].dim_param, "height")
         self.assertTrue(result.data["dynamic_dims"])
 
+    def test_ranges_are_proved(self):
+        model = networks.conv_chain(rows="height")
+        result = onnx_tile.inspect(model, ranges={"x": (1, 3, (64, 256, 32), 256)})
+        self.assertEqual(result.data["range"]["tiled"]["verdict"], "proved")
+        tiled, result = onnx_tile.tile(model, ranges={"x": (1, 3, (64, 255, 64), 256)}, **OPTIONS)
+        self.assertEqual(result.data["range"]["untiled"]["peak_at"], "1x3x192x256")   # the largest that the steps reach
+        self.assertEqual(tiled.graph.input[0].type.tensor_type.shape.dim[2].dim_param, "height")
+        for wrong in ({"x": (1, 3, (64,), 256)}, {"x": (1, 3, (256, 64), 256)}, {"x": (1, 3, (0, 64), 256)}, {"x": 4}, (1, 3)):
+            with self.assertRaises(onnx_tile.UsageError):
+                onnx_tile.inspect(model, ranges=wrong)
+        with self.assertRaises(onnx_tile.BudgetError):
+            onnx_tile.inspect(model, ranges={"x": (1, 3, (64, 256), 256)}, budget="1M")
+
+    def test_a_result_is_verified(self):
+        _, result = onnx_tile.tile(networks.conv_chain(), verify=True, **OPTIONS)
+        self.assertGreater(len(result.regions), 0)
+        unknown = networks.conv_chain()
+        unknown.graph.node[-1].op_type = "Enigma"
+        with self.assertRaisesRegex(onnx_tile.ModelError, "Enigma"):
+            onnx_tile.tile(unknown, verify=True)
+
     def test_a_guessed_size_is_told_by_arguments(self):
         _, result = onnx_tile.tile(networks.conv_chain(rows="height"), **OPTIONS)
         self.assertIn("(design says another, shapes fixes one)", str(result))

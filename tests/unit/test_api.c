@@ -84,11 +84,11 @@ static bytes node(const char *op, const char *in, const char *out)
     return n;
 }
 
-/* x -> Sigmoid -> Relu -> y */
-static bytes chain_of(const char *rows)
+/* x -> first -> Relu -> y */
+static bytes chain_from(const char *first, const char *rows)
 {
     bytes model = {0}, graph = {0}, opset = {0};
-    bytes a = node("Sigmoid", "x", "s"), b = node("Relu", "s", "y"), x = value_info("x", rows),
+    bytes a = node(first, "x", "s"), b = node("Relu", "s", "y"), x = value_info("x", rows),
           y = value_info("y", rows);
     put_message(&graph, 1, &a);
     put_message(&graph, 1, &b);
@@ -102,6 +102,7 @@ static bytes chain_of(const char *rows)
     return model;
 }
 
+static bytes chain_of(const char *rows) { return chain_from("Sigmoid", rows); }
 static bytes chain_model(void) { return chain_of(NULL); }
 
 /* ---- tests ---- */
@@ -496,6 +497,62 @@ static void free_dimensions(void **state)
     onnx_tile_free(t);
 }
 
+/* Over a range of sizes: what is proved stands in the results, and a budget holds for all. */
+static void ranges_of_sizes(void **state)
+{
+    (void)state;
+    static const int64_t lo[] = {1, 8, 64, 256}, hi[] = {1, 8, 255, 256}, step[] = {1, 1, 64, 1};
+    static const int64_t zero[] = {1, 0, 64, 256};
+    const char *json;
+    onnx_tile *t;
+    bytes m = chain_of("rows");
+    assert_int_equal(onnx_tile_range_shape(NULL, "x", lo, hi, step, 4), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_range_shape(t, "", lo, hi, step, 4), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_range_shape(t, "x", lo, NULL, step, 4), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_range_shape(t, "x", lo, hi, step, 17), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_range_shape(t, "x", hi, lo, step, 4), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_range_shape(t, "x", lo, hi, zero, 4), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_range_shape(t, "x", hi, hi, step, 4), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_range_shape(t, "x", lo, hi, step, 4), ONNX_TILE_OK); /* the last */
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    if (onnx_tile_inspect(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+    assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_OK);
+    /* 64, 128, 192: two values of 1 x 8 x 192 x 256 floats live at once */
+    assert_non_null(strstr(json, "\"verdict\": \"proved\", \"peak_bytes\": 3145728"));
+    assert_non_null(strstr(json, "\"peak_at\": \"1x8x192x256\""));
+    assert_int_equal(onnx_tile_set_memory_budget(t, 100000), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_BUDGET);
+    onnx_tile_free(t);
+}
+
+/* The result is compared before it is handed out. */
+static void a_result_that_is_verified(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    bytes m = chain_model();
+    assert_int_equal(onnx_tile_set_verify(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_l2(t, 65536), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_force(t, 1), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_verify(t, 1), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+#ifdef OT_ENGINE
+    if (onnx_tile_optimise(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+    assert_int_equal(onnx_tile_region_count(t), 1);
+    bytes unknown = chain_from("Enigma", NULL);
+    assert_int_equal(onnx_tile_load_memory(t, unknown.at, unknown.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_INPUT); /* which the engine cannot run */
+    assert_non_null(strstr(onnx_tile_error(t), "Enigma"));
+#else
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE);
+    assert_non_null(strstr(onnx_tile_error(t), "engine"));
+#endif
+    onnx_tile_free(t);
+}
+
 static void geometry_of_a_loaded_model(void **state)
 {
     (void)state;
@@ -607,6 +664,8 @@ int main(void)
         cmocka_unit_test(options_at_their_ends),
         cmocka_unit_test(another_size_and_a_limit),
         cmocka_unit_test(free_dimensions),
+        cmocka_unit_test(ranges_of_sizes),
+        cmocka_unit_test(a_result_that_is_verified),
         cmocka_unit_test(geometry_of_a_loaded_model),
         cmocka_unit_test(passes_of_a_loaded_model),
         cmocka_unit_test(bad_models),
