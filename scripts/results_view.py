@@ -46,7 +46,7 @@ def means(t):
 def real_models(tables):
     """One row a model. ONNX Runtime's memory is in section process-memory."""
     ort, openvino, engine = tables
-    rows = [[o[0], o[4], v[1], v[4], e[1], e[4]] for o, v, e in zip(ort['rows'], openvino['rows'], engine['rows'])]
+    rows = [[o[0], o[4], v[1], v[4], e[1], e[4]] for o, v, e in zip(ort['rows'], openvino['rows'], engine['rows']) if o[0] in PROCESS_ROWS]
     rows.append(['geometric mean', means(ort)[1], *means(openvino), *means(engine)])
     apart = [f'{r[0]} {r[5].removeprefix("equal ")}' for r in ort['rows'] if 'within' in r[5]]
     told = f'Outputs equal; in ONNX Runtime {", ".join(apart)}.' if apart else 'Outputs equal.'
@@ -81,7 +81,7 @@ def openvino_memory(tables):
 
 def streaming(tables):
     rows = [[[*(c.replace(', MACs x1.000', '') for c in r[:4]), r[4].partition('time ')[2]] for r in t['rows']] for t in tables]
-    return [{**t, 'columns': t['columns'][:4] + ['time, to that of tiles'], 'rows': r[:4]} for t, r in zip(tables, rows)]
+    return [{**t, 'columns': t['columns'][:4] + ['time, to that of tiles'], 'rows': r[:3]} for t, r in zip(tables, rows)]
 
 
 def static_dynamic(tables):

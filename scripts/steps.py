@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/steps.md: networks of tests/models/step_networks.py, step by step beside the whole model, in ONNX Runtime.
+"""Figures of docs/steps.md: networks of tests/models/step_networks.py, step by step beside the whole model, in ONNX Runtime.
 
   steps.py [--tool build/onnx-tile] [--rows N]
 
