@@ -517,6 +517,7 @@ static void multiply_quads(const ot_i8_job *j, const quads_part *o, bool by_tile
                      .quads = ot_i8_up4(j->k) / 4,
                      .row_step = j->row_bytes,
                      .sums_step = ROWS * OT_I8_PANEL,
+                     .sums_ld = OT_I8_PANEL,
                      .b_signed = j->b_signed};
     if (by_tiles)
         ot_i8_tiles_run(&t, o->m, o->panels);
@@ -531,6 +532,10 @@ static void multiply_quads(const ot_i8_job *j, const quads_part *o, bool by_tile
 static void multiply_all_quads(const ot_i8_job *j, int64_t first, int64_t end)
 {
     bool by_tiles = j->way == OT_I8_TILES && j->k > 0 && ot_i8_tiles_here();
+    if (by_tiles && ot_i8_strips_fit(j, first, end)) {
+        ot_i8_strips_run(j, first, end);
+        return;
+    }
     int64_t last = by_tiles ? ot_max(j->m - OT_I8_TILE_ROWS, 0) : j->m;
     if (by_tiles) ot_i8_tiles_open(j->m, ot_i8_up4(j->k) / 4);
     for (int64_t row = 0; row < j->m; row += ROWS) {

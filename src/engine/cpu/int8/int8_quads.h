@@ -10,7 +10,8 @@ typedef struct ot_i8_quads {
     const uint8_t *a, *b; /* a: [height], row_step bytes apart; b: [panels][quads][16][4] */
     int32_t *sums;        /* of the second panel: sums_step further */
     int64_t quads, row_step, sums_step;
-    bool b_signed; /* and a is not, or the other way round */
+    int64_t sums_ld; /* of tiles: int32 from row to row; else 16 */
+    bool b_signed;   /* and a is not, or the other way round */
 } ot_i8_quads;
 
 /* k, filled up to whole quads. */
@@ -36,5 +37,11 @@ void ot_i8_tiles_run(const ot_i8_quads *t, int64_t m, int panels);
 
 /* column[16] = sums of the columns of a panel of bytes. */
 void ot_i8_column_sums(const uint8_t *panel, int64_t quads, bool is_signed, int32_t *column);
+
+/* ---- int8_strips.c: tiles whose results are bytes ---- */
+
+/* Can ot_i8_strips_run do panels [first, end) of a job, where there are tiles? */
+bool ot_i8_strips_fit(const ot_i8_job *j, int64_t first, int64_t end);
+void ot_i8_strips_run(const ot_i8_job *j, int64_t first, int64_t end);
 
 #endif

@@ -105,7 +105,8 @@ multiply(const ot_i8_quads *t, int64_t first, int64_t second, int blocks, int pa
 {
     const uint8_t *a0 = t->a + first * t->row_step, *a1 = t->a + second * t->row_step, *b0 = t->b,
                   *b1 = t->b + (panels > 1 ? t->quads * 4 * OT_I8_PANEL : 0);
-    int32_t *to = t->sums + first * OT_I8_PANEL, *below = t->sums + second * OT_I8_PANEL;
+    int32_t *to = t->sums + first * t->sums_ld, *below = t->sums + second * t->sums_ld;
+    const int64_t ld = t->sums_ld * (int64_t)sizeof *to;
     _tile_zero(0);
     if (panels > 1) _tile_zero(1);
     if (blocks > 1) _tile_zero(2);
@@ -115,10 +116,10 @@ multiply(const ot_i8_quads *t, int64_t first, int64_t second, int blocks, int pa
         a0 += 64, a1 += 64, b0 += 1024, b1 += 1024;
     }
     if (t->quads % DEPTH) STEP(6, 7);
-    _tile_stored(0, to, 64);
-    if (panels > 1) _tile_stored(1, to + t->sums_step, 64);
-    if (blocks > 1) _tile_stored(2, below, 64);
-    if (blocks > 1 && panels > 1) _tile_stored(3, below + t->sums_step, 64);
+    _tile_stored(0, to, ld);
+    if (panels > 1) _tile_stored(1, to + t->sums_step, ld);
+    if (blocks > 1) _tile_stored(2, below, ld);
+    if (blocks > 1 && panels > 1) _tile_stored(3, below + t->sums_step, ld);
 }
 
 TILES static void two_blocks(const ot_i8_quads *t, int64_t first, int64_t second, int panels)

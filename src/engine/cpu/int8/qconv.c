@@ -26,9 +26,11 @@
 #define HAS_AVX512_LINES 1
 #endif
 
-#define PANEL_BYTES ((int64_t)96 << 10) /* of a block's panels */
-#define BLOCK_MAX   1024                /* positions */
-#define LINES       4                   /* of k, that are interleaved at the most */
+/* Of a block's panels. Tiles multiply so fast that lines had better be long. */
+#define PANEL_BYTES      ((int64_t)96 << 10)
+#define TILE_PANEL_BYTES ((int64_t)384 << 10)
+#define BLOCK_MAX        1024 /* positions */
+#define LINES            4    /* of k, that are interleaved at the most */
 
 /* How a convolution is cut into tasks. */
 typedef struct cut {
@@ -64,7 +66,8 @@ static bool make_cut(const ot_qconv *v, uint32_t threads, cut *c)
     if (!ot_mul_i64(v->kernel[0], v->kernel[1], &taps) || !ot_mul_i64(c->per, taps, &c->k))
         return false;
     if (!ot_mul_i64(v->out[0], v->out[1], &c->out_n) || c->k > INT64_MAX >> 16) return false;
-    c->block = ot_max(OT_I8_PANEL, PANEL_BYTES / c->k / OT_I8_PANEL * OT_I8_PANEL);
+    int64_t panels = ot_i8_way_here() == OT_I8_TILES ? TILE_PANEL_BYTES : PANEL_BYTES;
+    c->block = ot_max(OT_I8_PANEL, panels / c->k / OT_I8_PANEL * OT_I8_PANEL);
     c->block = ot_min(ot_min(c->block, BLOCK_MAX),
                       ot_ceil_div(c->out_n, OT_I8_PANEL) * OT_I8_PANEL);
     c->blocks = ot_ceil_div(c->out_n, c->block);
@@ -232,11 +235,44 @@ static void next_line(const ot_qconv *v, line_walk *w)
     w->plane += v->x_strides[1];
 }
 
+/* Rows of the output as wide as those of x, which follow on one another: a tap of n positions is a
+ * run of x, but for what lies beyond its borders. */
+static bool takes_runs(const ot_qconv *v)
+{
+    return v->stride[0] == 1 && v->stride[1] == 1 && v->out[1] == v->in[1] &&
+           v->x_strides[2] == v->in[1];
+}
+
+static void take_run(const ot_qconv *v, uint8_t *to, const line_walk *w, int64_t n)
+{
+    int64_t width = v->in[1], down = w->ky * v->dilation[0] - v->lo[0],
+            right = w->kx * v->dilation[1] - v->lo[1], from = (w->row + down) * width + w->at,
+            first = ot_min(ot_max(0, -from), n), /* positions on rows of x: [first, end) */
+        end = ot_max(first, ot_min(n, v->in[0] * width - from));
+    if (first > 0) memset(to, v->x_zero, (size_t)first);
+    if (end < n) memset(to + end, v->x_zero, (size_t)(n - end));
+    if (first == end) return;
+    int64_t a = ot_max(first, -(from + right)), b = ot_min(end, v->in[0] * width - (from + right));
+    if (a < b) memcpy(to + a, w->plane + from + right + a, (size_t)(b - a));
+    if (right == 0) return;
+    /* columns beyond the border, of each row */
+    int64_t column = right < 0 ? 0 : ot_max(0, width - right),
+            many = ot_min(width, right < 0 ? -right : right);
+    for (int64_t row = -w->at; row < n; row += width) {
+        int64_t least = ot_max(row + column, first), most = ot_min(row + column + many, end);
+        for (int64_t i = least; i < most; i++) to[i] = (uint8_t)v->x_zero;
+    }
+}
+
 /* n positions. */
 static void take_line(const ot_qconv *v, uint8_t *to, const line_walk *w, int64_t n)
 {
     const uint8_t *plane = w->plane;
     int64_t ky = w->ky, row = w->row, at = w->at;
+    if (takes_runs(v)) {
+        take_run(v, to, w, n);
+        return;
+    }
     span on = span_of(v, w->kx * v->dilation[1] - v->lo[1]);
     for (int64_t done = 0; done < n; row++, at = 0) {
         int64_t some = ot_min(v->out[1] - at, n - done),
