@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import onnx
 from onnx import TensorProto as T
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from builder import Net, save, value
 from checks import graphs, outputs
@@ -127,6 +127,7 @@ STATED = {
     'Pad': (lambda n, v: n.op('Pad', v, ints(n, 0, 0, 1, 1, 0, 0, 1, 1)), [1, 4, 66, 66]),
     'Slice': (lambda n, v: n.op('Slice', v, ints(n, 1), ints(n, 999), ints(n, 2)), [1, 4, 63, 63]),
     'ReduceMean': (lambda n, v: n.op('ReduceMean', v, axes=[3]), [1, 4, 63, 2]),
+    'Constant': (lambda n, v: n.op('Constant', value=numpy_helper.from_array(n.rng.normal(size=(1, 4, 63, 63)).astype('f4'))), [1, 4, 63, 1]),
 }
 STATED_WITH = ([], ['--goal', 'memory', '--threads', '1'], ['--force', '--l2', '16K'])
 
@@ -137,8 +138,8 @@ def stated(name):
     net = Net(seed=5)
     v = net.op('Relu', net.conv(net.input('x', [1, 4, 63, 63]), 4, 4, pads=[1] * 4))
     made = make(net, v)
-    net.op('Relu', made, out='y')
-    net.output('y', shape)
+    net.op('Relu', made if name != 'Constant' else net.op('Add', made, v), out='y')
+    net.output('y', shape if name != 'Constant' else [1, 4, 63, 63])
     m = net.model()
     m.graph.value_info.append(value(made, shape))
     return m

@@ -110,6 +110,8 @@ ot_status ot_import_graph(ot_importer *im) OT_MUST_USE;
 ot_status ot_import_opsets(ot_importer *im, Onnx__OperatorSetIdProto *const *imports,
                            size_t n) OT_MUST_USE;
 ot_status ot_import_contents(ot_importer *im) OT_MUST_USE;
+/* Has t the extents that the file states of v, as far as it states some? */
+bool ot_fits_stated(const ot_value *v, const ot_tensor *t);
 /* The value that `name` means in im->g: its own, or an outer one, which is then made known to
  * im->g; OT_NONE: there is none. *nomem: memory ran out. */
 ot_id ot_import_lookup(ot_importer *im, const char *name, bool *nomem);

@@ -116,15 +116,20 @@ static ot_status import_inputs(ot_importer *im)
     return OT_OK;
 }
 
+bool ot_fits_stated(const ot_value *v, const ot_tensor *t)
+{
+    bool fits = v->rank < 0 || v->rank == (int32_t)t->rank;
+    for (int32_t k = 0; k < v->rank && fits; k++)
+        fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == t->dims[k];
+    return fits;
+}
+
 /* An initializer that is listed as an input has the type the input states, as far as it states one.
  */
 static ot_status check_listed(ot_importer *im, const ot_value *v, const ot_tensor *t,
                               const char *where)
 {
-    bool fits = v->rank < 0 || v->rank == (int32_t)t->rank;
-    for (int32_t k = 0; k < v->rank && fits; k++)
-        fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == t->dims[k];
-    if (!fits)
+    if (!ot_fits_stated(v, t))
         return ot_fail(im->d, OT_E_INPUT, "%s: its shape is not that of the input of this name",
                        where);
     if (v->dtype != OT_DT_UNKNOWN && v->dtype != t->dtype)

@@ -23,8 +23,7 @@ static const ot_tensor *weights_of(const ot_graph *g, const ot_node *n)
     const ot_attr *a = n->n_attrs == 1 ? ot_attr_find(n, "value") : NULL;
     const ot_tensor *t = a && a->kind == OT_ATTR_TENSOR ? a->t : NULL;
     if (!t || v->is_output || v->init || t->rank < 1 || !is_weight_type(t->dtype)) return NULL;
-    /* what the file states otherwise is for shape inference to refuse */
-    if (v->rank >= 0 && v->rank != (int32_t)t->rank) return NULL;
+    if (!ot_fits_stated(v, t)) return NULL; /* shape inference says what is followed */
     return v->dtype == OT_DT_UNKNOWN || v->dtype == t->dtype ? t : NULL;
 }
 
