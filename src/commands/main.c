@@ -2,6 +2,7 @@
 #include "bench_command.h"
 #include "calibrate_command.h"
 #include "devices_command.h"
+#include "error_place.h"
 #include "gate_command.h"
 #include "geometry_command.h"
 #include "passes_command.h"
@@ -456,14 +457,20 @@ int main(int argc, char **argv)
     ot_status s = ot_options_parse(argc, argv, &d, &o);
     if (s == OT_OK) s = ot_options_ask(&o) ? answer(&o, &d) : process(&o, &d);
     if (s == OT_OK && (fflush(stdout) != 0 || ferror(stdout))) s = OT_E_SYSTEM;
-    ot_options_free(&o);
-    if (s == OT_E_SYSTEM && ferror(stdout) && reader_left()) return READER_LEFT;
+    if (s == OT_E_SYSTEM && ferror(stdout) && reader_left()) {
+        ot_options_free(&o);
+        return READER_LEFT;
+    }
     if (s != OT_OK) {
         if (!*d.message)
             ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
         bool colours = ot_terminal_colours(stderr);
         fprintf(stderr, "onnx-tile: %serror:%s %s\n", colours ? "\033[1;31m" : "",
                 colours ? "\033[0m" : "", d.message);
+        if ((o.command == OT_CMD_PLAN_MEMORY || o.command == OT_CMD_RUN_KERNEL) &&
+            (o.verbose || isatty(STDERR_FILENO)))
+            ot_print_error_place(stderr, o.model, d.message);
     }
+    ot_options_free(&o);
     return exit_code(s);
 }

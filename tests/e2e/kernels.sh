@@ -32,4 +32,17 @@ sed 's/ *wait fetch keep=1//' "$gallery/double_buffer.tk" >"$tmp/race.tk"
 expect 1 "$TOOL" run-kernel "$tmp/race.tk" --input x="$tmp/x.npy" --output-dir "$tmp/none"
 says "race.tk:14:5: race: the kernel reads 'a' here, and nothing orders that after line 8, where fetch writes 'a' in the same bytes [race]"
 [ ! -e "$tmp/none" ] || fail "an output of a kernel that failed"
+# with -v, or on a terminal: the line, a caret under its column, and the other line that the message names
+expect 1 "$TOOL" run-kernel "$tmp/race.tk" --input x="$tmp/x.npy" -v
+awk 'shown; /error:/ { shown = 1 }' "$tmp/err" >"$tmp/place"
+{
+    printf '%6s | %s\n' 14 "$(sed -n 14p "$tmp/race.tk")" '' "    ^"
+    printf 'note: line 8\n%6s | %s\n' 8 "$(sed -n 8p "$tmp/race.tk")"
+} >"$tmp/want"
+cmp -s "$tmp/place" "$tmp/want" || fail "the place of an error: $(cat "$tmp/place")"
+expect 1 "$TOOL" plan-memory "$root/tests/golden/mlir/09_refused.mlir" -v
+[ "$(awk 'shown; /error:/ { shown = 1 }' "$tmp/err" | wc -l)" = 2 ] || fail "the place of an error in MLIR: $(cat "$tmp/err")"
+printf 'kernel k {\n  alloc a: 8 f32 @ub\t\033[31m\n}\n' >"$tmp/escape.tk"
+expect 1 "$TOOL" plan-memory "$tmp/escape.tk" -v
+! grep -q "$(printf '\033')" "$tmp/err" || fail "an escape of the text is printed"
 finish
