@@ -17,6 +17,11 @@
 
 #include "engine/core/simd.h"
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(OT_ONE_ISA)
+#include <immintrin.h>
+#define HAS_VNNI 1
+#endif
+
 #define BAND_BYTES ((int64_t)4 << 10) /* of x; with its sums it stays in the first-level cache */
 
 static int64_t up64(int64_t n) { return ot_ceil_div(n, 64) * 64; }
@@ -45,10 +50,10 @@ static int64_t band_bytes(const ot_qconv *v, const band *b)
     if (!ot_mul_i64(b->width, v->stride[1], &n) || !ot_mul_i64(n, v->stride[0], &n) ||
         !ot_mul_i64(n, b->rows, &n))
         return -1;
-    return n > INT64_MAX / 64 ? -1 : up64(n) + 64;
+    return n > INT64_MAX / 64 ? -1 : up64(n) + 128;
 }
 
-/* Loops go on to whole vectors: `n` sums of a band, of which there is room for a multiple of 16. */
+/* Loops go on to whole vectors: `n` sums of a band, of which there is room for a multiple of 64. */
 static int64_t whole(int64_t n) { return ot_ceil_div(n, 16) * 16; }
 
 /* x, sums, and results of one byte. */
@@ -58,7 +63,7 @@ int64_t ot_qconv_depthwise_work(const ot_qconv *v)
     form_band(v, &b);
     int64_t x = band_bytes(v, &b), n;
     if (x < 0 || !ot_mul_i64(b.step, b.width, &n) || n > INT64_MAX / 64) return -1;
-    return x + up64(n * (int64_t)sizeof(int32_t)) + up64(n);
+    return x + up64(n) * (int64_t)sizeof(int32_t) + up64(n);
 }
 
 /* ---- the band ---- */
@@ -159,12 +164,83 @@ static void find_taps(const ot_qconv *v, const band *b, const uint8_t *x, int64_
     }
 }
 
+#ifdef HAS_VNNI
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+enum { TAPS_MAX = 52 };
+
+/* Four taps at a time. */
+typedef struct quad_taps {
+    const uint8_t *at[TAPS_MAX];
+    int32_t w[TAPS_MAX / 4]; /* four bytes each */
+    int64_t quads;
+} quad_taps;
+
+/* false: too many taps, or weights that are not bytes less their zero point. */
+static bool find_quads(const ot_qconv *v, const band *b, const uint8_t *x, int64_t map,
+                       quad_taps *t)
+{
+    int64_t n = v->kernel[0] * v->kernel[1];
+    if (n > TAPS_MAX || n < 4 || ot_i8_way_here() == OT_I8_PAIRS) return false;
+    t->quads = (n + 3) / 4;
+    for (int64_t q = 0; q < t->quads; q++) {
+        taps four;
+        int8_t w[4];
+        find_taps(v, b, x, map, 4 * q, 4, &four);
+        for (int e = 0; e < 4; e++) {
+            if (four.w[e] < INT8_MIN || four.w[e] > INT8_MAX) return false;
+            w[e] = (int8_t)four.w[e];
+            t->at[4 * q + e] = four.at[e];
+        }
+        memcpy(&t->w[q], w, sizeof w);
+    }
+    return true;
+}
+
+/* Four positions of a lane together, lane by lane; lanes are put in order when all is summed. */
+VNNI static void sum_quads(int32_t *sums, const quad_taps *t, int32_t bias, int64_t n)
+{
+    for (int64_t k = 0; k < n; k += 64) {
+        __m512i s0 = _mm512_set1_epi32(bias), s1 = s0, s2 = s0, s3 = s0;
+        for (int64_t q = 0; q < t->quads; q++) {
+            const uint8_t *const *at = t->at + 4 * q;
+            const __m512i w = _mm512_set1_epi32(t->w[q]),
+                          x0 = _mm512_loadu_si512((const void *)(at[0] + k)),
+                          x1 = _mm512_loadu_si512((const void *)(at[1] + k)),
+                          x2 = _mm512_loadu_si512((const void *)(at[2] + k)),
+                          x3 = _mm512_loadu_si512((const void *)(at[3] + k));
+            const __m512i a = _mm512_unpacklo_epi8(x0, x1), b = _mm512_unpacklo_epi8(x2, x3),
+                          c = _mm512_unpackhi_epi8(x0, x1), d = _mm512_unpackhi_epi8(x2, x3);
+            s0 = _mm512_dpbusd_epi32(s0, _mm512_unpacklo_epi16(a, b), w);
+            s1 = _mm512_dpbusd_epi32(s1, _mm512_unpackhi_epi16(a, b), w);
+            s2 = _mm512_dpbusd_epi32(s2, _mm512_unpacklo_epi16(c, d), w);
+            s3 = _mm512_dpbusd_epi32(s3, _mm512_unpackhi_epi16(c, d), w);
+        }
+        const __m512i low01 = _mm512_shuffle_i32x4(s0, s1, 0x44),
+                      high01 = _mm512_shuffle_i32x4(s0, s1, 0xee),
+                      low23 = _mm512_shuffle_i32x4(s2, s3, 0x44),
+                      high23 = _mm512_shuffle_i32x4(s2, s3, 0xee);
+        _mm512_storeu_si512((void *)(sums + k), _mm512_shuffle_i32x4(low01, low23, 0x88));
+        _mm512_storeu_si512((void *)(sums + k + 16), _mm512_shuffle_i32x4(low01, low23, 0xdd));
+        _mm512_storeu_si512((void *)(sums + k + 32), _mm512_shuffle_i32x4(high01, high23, 0x88));
+        _mm512_storeu_si512((void *)(sums + k + 48), _mm512_shuffle_i32x4(high01, high23, 0xdd));
+    }
+}
+#endif
+
 /* The first `count` sums of a band. */
 static void sum_band(const ot_qconv *v, const band *b, const uint8_t *x, int64_t map, int32_t bias,
                      int32_t *sums, int64_t count)
 {
     int64_t n = v->kernel[0] * v->kernel[1];
     taps t;
+#ifdef HAS_VNNI
+    quad_taps quads;
+    if (find_quads(v, b, x, map, &quads)) {
+        sum_quads(sums, &quads, bias, count);
+        return;
+    }
+#endif
     if (n == 9) {
         find_taps(v, b, x, map, 0, 9, &t);
         sum_nine(sums, &t, bias, count);
@@ -253,7 +329,7 @@ void ot_qconv_depthwise(const ot_qconv *v, const uint8_t *x, void *y, int64_t im
     int32_t zero = v->x_zero + (v->x_signed ? 128 : 0), all = 0;
     const uint8_t *plane = x + image * v->x_strides[0] +
                            map / (v->maps / v->group) * v->x_strides[1];
-    bytes = (uint8_t *)sums + up64(b.step * b.width * (int64_t)sizeof *sums);
+    bytes = (uint8_t *)(sums + up64(b.step * b.width));
     for (int64_t k = 0; k < n; k++) all += weight(v, map, k, n);
     uint32_t bias = (v->y.row_bias ? (uint32_t)v->y.row_bias[map] : 0) -
                     (uint32_t)zero * (uint32_t)all;
