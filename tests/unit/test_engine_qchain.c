@@ -8,6 +8,9 @@
  */
 #include "groups_check.h"
 
+#include "engine/cpu/chain/chain_ops.h"
+
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct form {
@@ -195,8 +198,34 @@ static void random_groups(void **state)
         for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) check(seed, &forms[k]);
 }
 
+/* Quotients at and beside a half, where a product with the reciprocal may round the other way. */
+static void halves(void **state)
+{
+    (void)state;
+    enum { N = 1024 };
+    float x[N] = {0};
+    uint8_t got[N];
+    for (int t = 0; t < 400; t++) {
+        bool is_signed = t % 2;
+        float scale = ldexpf(1 + (float)(t * 7919 % 1000) / 1000, t % 21 - 14),
+              zero = (float)(t * 37 % 256) - (is_signed ? 128 : 0), least = is_signed ? -128 : 0;
+        for (int i = 0; i < N; i++) {
+            float half = (float)(i - N / 2) + 0.5f;
+            x[i] = half * scale;
+            for (int k = 0; k < t % 3; k++) x[i] = nextafterf(x[i], k + t % 5 < 3 ? 1e30f : -1e30f);
+        }
+        x[0] = NAN, x[1] = INFINITY, x[2] = -INFINITY;
+        (is_signed ? ot_chain_to_i8 : ot_chain_to_u8)(0, 0, got, x, &scale, &zero, N - t % 17);
+        for (int i = 0; i < N - t % 17; i++) {
+            float q = fminf(fmaxf(nearbyintf(x[i] / scale), least - zero), least - zero + 255);
+            if (i == 0) q = least - zero;
+            assert_int_equal(got[i], (uint8_t)(int32_t)(q + zero));
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_groups)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_groups), cmocka_unit_test(halves)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,46 @@
 #define HAS_VBMI 1
 #endif
 
+#ifdef HAS_VBMI
+/* Bytes of x, 16 at a time. A division takes longer than all else, so that x is multiplied with
+ * 1 / scale, which is within 1e-4 of the quotient where that is at most 512; what may lie on the
+ * other side of a half is divided. Returns how many were done. */
+__attribute__((target("avx512f,avx512bw"))) static int64_t
+quantize_wide(uint8_t *to, const float *x, float scale, float zero, float least, int64_t n)
+{
+    const float one = 1.0f / scale;
+    int64_t i = 0;
+    if (!(scale >= 1e-30f && scale <= 1e30f)) return 0;
+    const __m512 low = _mm512_set1_ps(least), high = _mm512_set1_ps(least + 255.0f),
+                 by = _mm512_set1_ps(one), half = _mm512_set1_ps(0.4998f);
+    const __m512i shift = _mm512_set1_epi32((int32_t)zero);
+    for (; i + 16 <= n; i += 16) {
+        const __m512 v = _mm512_loadu_ps(x + i);
+        __m512 q = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(v, by), low), high);
+        __m512i r = _mm512_cvtps_epi32(q);
+        const __m512 rest = _mm512_abs_ps(_mm512_sub_ps(q, _mm512_cvtepi32_ps(r)));
+        if (_mm512_cmp_ps_mask(rest, half, _CMP_GT_OQ)) {
+            q = _mm512_div_ps(v, _mm512_set1_ps(scale));
+            r = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(q, low), high));
+        }
+        _mm_storeu_si128((__m128i *)(void *)(to + i),
+                         _mm512_cvtepi32_epi8(_mm512_add_epi32(r, shift)));
+    }
+    return i;
+}
+
+static int64_t some_bytes(void *to, const float *x, float scale, float zero, float least, int64_t n)
+{
+    return __builtin_cpu_supports("avx512bw") ? quantize_wide(to, x, scale, zero, least, n) : 0;
+}
+#else
+static int64_t some_bytes(void *to, const float *x, float scale, float zero, float least, int64_t n)
+{
+    (void)to, (void)x, (void)scale, (void)zero, (void)least, (void)n;
+    return 0;
+}
+#endif
+
 /* Adding it rounds to an integer (to nearest, ties to even) what is at most 2^22 in size. */
 #define ROUNDING 12582912.0f
 
@@ -41,7 +81,7 @@
         const float *restrict a = a_;                                                   \
         const float scale = *(const float *)b_, zero = *(const float *)c_;              \
         const float least = (float)(lowest)-zero, most = least + 255.0f;                \
-        for (int64_t i = 0; i < n; i++) {                                               \
+        for (int64_t i = some_bytes(to, a, scale, zero, least, n); i < n; i++) {        \
             float q = a[i] / scale;                                                     \
             q = q > least ? q : least;                                                  \
             q = q < most ? q : most;                                                    \
