@@ -32,13 +32,14 @@ static bool engine_has(const ot_model *m, const ot_node *n)
 static bool is_slow(const ot_graph *g, const ot_node *n) { return ot_op_is_slow(g, n); }
 
 /* The engine runs that body. */
-static ot_status try_body(void *ctx, const void *bytes, size_t n)
+static ot_status try_body(void *ctx, const void *bytes, size_t n, const ot_lent *lent,
+                          size_t n_lent)
 {
     const ot_session_options o = {.threads = 1, .checks_only = true};
     const ot_run *r = ctx;
     ot_model *written = NULL;
     ot_session *session = NULL;
-    ot_status s = ot_import_memory(bytes, n, NULL, r->diag, &written);
+    ot_status s = ot_import_lent(bytes, n, lent, n_lent, r->diag, &written);
     if (s == OT_OK) s = ot_session_new(written, &o, r->diag, &session);
     ot_session_free(session);
     ot_model_free(written);
@@ -60,9 +61,10 @@ void ot_run_keep_whole(ot_run *r) { (void)r; }
 static bool engine_has(const ot_model *m, const ot_node *n) { return (void)m, (void)n, false; }
 static bool is_slow(const ot_graph *g, const ot_node *n) { return (void)g, (void)n, true; }
 
-static ot_status try_body(void *ctx, const void *bytes, size_t n)
+static ot_status try_body(void *ctx, const void *bytes, size_t n, const ot_lent *lent,
+                          size_t n_lent)
 {
-    return (void)ctx, (void)bytes, (void)n, OT_OK;
+    return (void)ctx, (void)bytes, (void)n, (void)lent, (void)n_lent, OT_OK;
 }
 #endif
 

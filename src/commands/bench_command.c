@@ -84,6 +84,22 @@ static ot_status plan_restored(const work *w, side *t, const ot_original *was)
     return ot_plan_for_engine(&t->run.model, &q, w->d);
 }
 
+/* A model in which nothing changes has again the nodes of the file, some of which the engine runs
+ * only as they are read (ot_raise_undo): it is read again. */
+static ot_status read_unchanged(side *t)
+{
+    ot_run again = {.diag = t->run.diag, .options = t->run.options, .source = t->run.source};
+    if (ot_plan_edits(t->run.selection.plan)) return OT_OK;
+    ot_status s = ot_run_load(&again);
+    if (s == OT_OK) {
+        again.model->lender = t->run.model; /* the plan and its facts tell of that one */
+        t->run.model = again.model;
+        again.model = NULL;
+    }
+    ot_run_free(&again);
+    return s;
+}
+
 /* The file, or the original once more, tiled for the shapes of the arrays. */
 static ot_status load_tiled(work *w)
 {
@@ -98,6 +114,7 @@ static ot_status load_tiled(work *w)
     OT_TRY(ot_run_load(&t->run));
     OT_TRY(untile(w, &t->run, &was));
     OT_TRY(w->r->tiled ? plan_restored(w, t, &was) : ot_run_tile(&t->run, false));
+    if (!w->r->tiled && !was.restored) OT_TRY(read_unchanged(t));
     return ot_feed_adopt(t->run.model->graph, o->run.model->graph, &o->feed, w->a, w->d, &t->feed);
 }
 

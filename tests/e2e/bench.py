@@ -1,14 +1,16 @@
 """What bench.sh has in Python: its models, the figures of a file, the trace."""
 import json
 
+import numpy as np
 from onnx import helper
 
-from builder import conv_chain, model, save, value
+from builder import constant, conv_chain, model, save, value
 from command_line import commands
 
 
 def models(d):
-    """net: three convolutions with activations; other: with another one at the end; two, renamed: one node."""
+    """net: three convolutions with activations; other: with another one at the end; two, renamed: one node; merged: as ONNX Runtime
+    saves a convolution."""
     net = conv_chain([8] * 3, 8, (1, 96, 96), act='Relu', scale=.2)
     save(net, f'{d}/net.onnx')
     net.graph.node[-1].op_type = 'Sigmoid'
@@ -16,6 +18,10 @@ def models(d):
     for name, extents, node_name in ('two', [2, 3], 'odd name "here"'), ('renamed', [3, 2], ''):
         node = helper.make_node('Identity', ['x'], ['y'], node_name)
         save(model([node], [value('x', extents)], [value('y', extents)]), f'{d}/{name}.onnx')
+    c = constant('w', np.ones((8, 8, 3, 3)) / 72)
+    merged = helper.make_node('FusedConv', ['x', 'w'], ['y'], domain='com.microsoft', pads=[1] * 4, activation='Relu')
+    ends = [value(v, [1, 8, 16, 16]) for v in 'xy']
+    save(model([merged], ends[:1], ends[1:], [c], domains=[('com.microsoft', 1)]), f'{d}/merged.onnx')
 
 
 def traced(path):

@@ -33,6 +33,7 @@ expect 0 "$TOOL" bench net.onnx --repeat 1 --force --l2 64K
 for line in 'time least' 'time predicted' 'peak planned' 'operands fast' 'median error' 'output y'; do
     grep -q "^$line" "$tmp/out" || fail "no line '$line': $(cat "$tmp/out")"
 done
+expect 0 "$TOOL" bench merged.onnx --repeat 1 -q
 expect 0 "$TOOL" bench two.onnx --repeat 1 --json
 python "assert j['regions'] == [] and 'region_error' not in j and j['time_ratio'] > 0"
 expect 0 "$TOOL" bench two.onnx --repeat 1 -q

@@ -59,6 +59,7 @@ says "its body does not fit into the graph: another value is called as its"
 py large || fail "cannot make the model"
 limited() { (ulimit -v 4000000 && "$@"); }
 expect 0 limited "$TOOL" large.onnx -o held.onnx -q --emit ort-engine
+TOOL=$TOOL py copies >"$tmp/out" 2>&1 || fail "weights are held more often than twice: $(tail -n 1 "$tmp/out")"
 expect 2 "$TOOL" barred.onnx -o one.onnx --ort-operators parts
 says "add --emit ort-engine"
 expect 2 "$TOOL" barred.onnx -o one.onnx --emit ort-engine --ort-operators part

@@ -15,18 +15,76 @@
 /* leaves room for what is around it */
 #define BODY_MAX ((uint64_t)INT32_MAX - ((uint64_t)1 << 20))
 
-/* The file that the message is, in the exporter's arena; external data goes inside. */
+/* ---- contents that stay where they are, for who looks at bodies that are not written ---- */
+
+#define LENT_LEAST ((size_t)1 << 12)
+
+typedef struct lending {
+    ot_arena *a;
+    ot_store *store;         /* NULL: nothing was external */
+    Onnx__TensorProto **own; /* [n] in the order of the message */
+    ot_lent *lent;           /* [n] */
+    size_t n, cap_own, cap_lent;
+    size_t next; /* of own, while writing */
+    uint64_t bytes;
+    bool written; /* measured before */
+    bool no_memory;
+} lending;
+
+/* p without its contents, which become the next that are lent; NULL: no memory. */
+static Onnx__TensorProto *lend(lending *l, const Onnx__TensorProto *p)
+{
+    Onnx__TensorProto *own = ot_memdup(l->a, p, sizeof *p);
+    Onnx__StringStringEntryProto *place = OT_NEW(l->a, Onnx__StringStringEntryProto);
+    Onnx__StringStringEntryProto **list = OT_NEW(l->a, Onnx__StringStringEntryProto *);
+    char *number = ot_format(l->a, "%zu", l->n);
+    size_t n_lent = l->n;
+    const ot_lent piece = {.data = p->raw_data.data, .bytes = p->raw_data.len};
+    if (!own || !place || !list || !number || !OT_PUSH(l->a, l->lent, n_lent, l->cap_lent, piece) ||
+        !OT_PUSH(l->a, l->own, l->n, l->cap_own, own))
+        return NULL;
+    l->bytes += piece.bytes;
+    onnx__string_string_entry_proto__init(place);
+    place->key = UNCONST(char *, "location");
+    place->value = number;
+    list[0] = place;
+    own->has_raw_data = 0;
+    own->raw_data = (ProtobufCBinaryData){0};
+    own->has_data_location = 1;
+    own->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    own->n_external_data = 1;
+    own->external_data = list;
+    return own;
+}
+
+/* Asked of each tensor when it is measured, and again, in the same order, when it is written. */
+static const Onnx__TensorProto *lent_subst(void *ctx, const Onnx__TensorProto *t)
+{
+    lending *l = ctx;
+    const Onnx__TensorProto *p = l->store ? ot_store_subst(l->store, t) : t;
+    if (!p->has_raw_data || p->raw_data.len < LENT_LEAST || l->no_memory) return p;
+    if (l->written) return l->own[l->next++];
+    const Onnx__TensorProto *own = lend(l, p);
+    l->no_memory = !own;
+    return own ? own : p;
+}
+
+/* ---- bodies ---- */
+
+/* The file that the message is, in the exporter's arena; external data goes inside. Who looks at
+ * it meanwhile gets it without what is large. */
 static ot_status pack(ot_exporter *ex, const Onnx__ModelProto *message, ProtobufCBinaryData *out)
 {
     ot_pb_writer w = {.a = ex->a};
-    ot_store *store = NULL;
+    lending l = {.a = ex->a};
     uint64_t size;
     if (ex->m->has_external || (ex->src && ex->src->is_lent))
-        OT_TRY(ot_store_plan(ex, &message->base, NULL, false, &store));
-    w.subst = store ? ot_store_subst : NULL;
-    w.ctx = store;
-    if (!ot_pb_measure(&w, &message->base, &size)) return ot_fail_nomem(ex->d);
-    if (size > BODY_MAX)
+        OT_TRY(ot_store_plan(ex, &message->base, NULL, false, &l.store));
+    w.subst = ex->visit ? lent_subst : l.store ? ot_store_subst : NULL;
+    w.ctx = ex->visit ? (void *)&l : l.store;
+    if (!ot_pb_measure(&w, &message->base, &size) || l.no_memory) return ot_fail_nomem(ex->d);
+    l.written = true;
+    if (size > BODY_MAX || l.bytes > BODY_MAX - size)
         return ot_fail(ex->d, OT_E_INPUT,
                        "the model passes 2 GiB, and an operator has to hold all of it: write it "
                        "with --emit engine");
@@ -37,7 +95,7 @@ static ot_status pack(ot_exporter *ex, const Onnx__ModelProto *message, Protobuf
         .d = ex->d, .path = "memory", .fd = -1, .buffer = (char *)out->data, .cap = out->len};
     ot_pb_emit(&w, &message->base, &s);
     if (s.total != size) OT_BUG("a model was not written as measured");
-    return OT_OK;
+    return ex->visit ? ex->visit(ex->visit_ctx, out->data, out->len, l.lent, l.n) : OT_OK;
 }
 
 /* ---- inputs and outputs ---- */
@@ -109,8 +167,7 @@ ot_status ot_operator_node(ot_exporter *ex, const Onnx__ModelProto *body, const 
     a->has_s = 1;
     *out = n;
     OT_TRY(take_ends(ex, body->graph, n));
-    OT_TRY(pack(ex, body, &a->s));
-    return ex->visit ? ex->visit(ex->visit_ctx, a->s.data, a->s.len) : OT_OK;
+    return pack(ex, body, &a->s);
 }
 
 static bool is_standard(const char *domain)

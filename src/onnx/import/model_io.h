@@ -116,9 +116,11 @@ ot_status ot_export_memory(const ot_model *m, void **bytes, size_t *n) OT_MUST_U
  * list. */
 ot_status ot_export_lent(const ot_model *m, void **bytes, size_t *n) OT_MUST_USE;
 
-/* Bodies of the operators that m->operators asks for, one after the other, packed as they will
- * be written; stops at the first failure, and fails like ot_export_memory. */
-typedef ot_status (*ot_body_visit)(void *ctx, const void *bytes, size_t n);
+/* Bodies of the operators that m->operators asks for, one after the other, packed as they will be
+ * written, but that the contents of large constants stay where they are, lent[n_lent], for
+ * ot_import_lent; stops at the first failure, and fails like ot_export_memory. */
+typedef ot_status (*ot_body_visit)(void *ctx, const void *bytes, size_t n, const ot_lent *lent,
+                                   size_t n_lent);
 ot_status ot_export_bodies(const ot_model *m, ot_body_visit visit, void *ctx) OT_MUST_USE;
 
 /* Fully typed contents of a tensor of rank <= 1 (or any small tensor) as int64 (bool, ints) into
