@@ -121,6 +121,12 @@ static const struct {
     {"func.func @k(%w: memref<?xi8>, %c: index) {\n  %a = memref_ext.alloc_workspace() from %w "
      "offset = [%c] : from memref<?xi8> to " GM "\n  %b = memref_ext.alloc_workspace() : " GM "\n}",
      "k.mlir:3:8: workspaces with and without an offset in one function"},
+    {"func.func @k() attributes {hivm.func_core_type = #hivm.func_core_type<AIC>} {\n"
+     "  %a = memref.alloc() : " UB "\n"
+     "  annotation.mark %a {hivm.tightly_coupled_buffer = #hivm.tightly_coupled_buffer<4>} : " UB
+     "\n}",
+     "k.mlir:3:3: '%a' lies where another function's tightly coupled buffer does: not in the "
+     "subset that is read"},
     {"func.func @k() {\n  %a, %b = memref.alloc() : " UB "\n}",
      "k.mlir:2:3: 2 names for 1 results"},
     {"func.func @k() {\n  cf.br ^bb1\n}", "k.mlir:3:1: the block '^bb1' is not defined"},

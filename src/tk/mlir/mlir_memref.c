@@ -283,6 +283,12 @@ static ot_status add_foreign_write(ml_parser *p, uint32_t symbol, ot_tk_stmt at)
     uint32_t ids[ML_LIST_MAX], n;
     OT_TRY(ml_values(p, symbol, true, ids, &n));
     if (n == 0) return OT_OK;
+    const ot_scope scope = ot_kb_at(p->b, ids[0])->scope;
+    if ((p->is_cube && scope == OT_SCOPE_UB) || (p->is_vector && scope == OT_SCOPE_L1))
+        return ml_fail_at(&p->lx, at.line, at.col,
+                          "'%%%s' lies where another function's tightly coupled buffer does: not "
+                          "in the subset that is read",
+                          p->symbols[symbol].name);
     at.op = OT_TK_COMPUTE;
     at.pipe = OT_PIPE_DMA_IN;
     at.name = "call";

@@ -222,13 +222,15 @@ static ot_status parse_attributes(ml_parser *p, bool *vector)
 {
     ml_lexer *lx = &p->lx;
     uint32_t depth = 0;
-    *vector = false;
+    *vector = p->is_cube = p->is_vector = false;
     if (!ml_accept_word(lx, "attributes")) return lx->r.status;
     if (!ml_is(lx, '{')) return ml_expected(lx, "'{'");
     for (ml_lexer look = *lx; look.r.status == OT_OK && look.tok != ML_END; ml_next(&look)) {
         if (ml_is(&look, '{')) depth++;
         if (ml_is(&look, '}') && --depth == 0) break;
         if (depth == 1 && ml_is_word(&look, "hivm.vector_function")) *vector = true;
+        p->is_cube = p->is_cube || (depth == 1 && ml_is_word(&look, "AIC"));
+        p->is_vector = p->is_vector || (depth == 1 && ml_is_word(&look, "AIV"));
     }
     return ml_skip_brackets(lx);
 }
