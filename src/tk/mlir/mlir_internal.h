@@ -217,7 +217,7 @@ typedef struct ml_parser {
     bool has_workspace, has_placed; /* workspaces without an offset, with one */
     /* the function's cores: cubes have no ub of their own, vectors no l1 */
     bool is_cube, is_vector;
-    ml_results results;             /* of the statement under way */
+    ml_results results; /* of the statement under way */
 } ml_parser;
 
 /* ---- mlir_symbol.c ---- */
