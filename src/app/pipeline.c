@@ -336,8 +336,9 @@ ot_status ot_run_write_plan(ot_run *r)
     if (r->target.runtime->inlines_functions) OT_TRY(ot_write_inlined(r->model->graph));
     if (r->selection.plan->defer_from > 0)
         OT_TRY(ot_defer_packing(r->model->graph, r->selection.plan->defer_from, &packed));
-    return r->selection.plan->in_branch ? ot_branch(r->model, r->selection.plan->hides_extents)
-                                        : OT_OK;
+    if (!r->selection.plan->in_branch) return OT_OK;
+    OT_TRY(ot_branch(r->model, r->selection.plan->hides_extents));
+    return ot_first_block(r->model, r->selection.plan->first_block);
 }
 
 /* The graph as it will be written, by its own shapes: what the planner promised of them is not

@@ -155,6 +155,7 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
     x->packing_seconds += (double)deferred * x->t->runtime->deferred_seconds;
     if (s == OT_OK && x->how.branch)
         s = ot_branch(*copy, x->how.hidden && ot_candidates_hide(x, n));
+    if (s == OT_OK && x->how.branch) s = ot_first_block(*copy, x->how.first_block);
     if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
     if (s != OT_OK) ot_model_free(*copy);
     return s;
@@ -330,7 +331,7 @@ static void write_plainly(ot_candidates *x)
                           .data_file = apart,
                           .folds_norms = any && (apart || x->t->runtime->folds_norms) &&
                                          !x->t->bit_exact};
-    x->packing_seconds = x->unpacked_s = 0;
+    x->packing_seconds = x->unpacked_s = x->block_s = 0;
 }
 
 /* Where weights are written to a file of their own, sets compete beside the model written so. */
@@ -404,7 +405,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     /* of what is known, where sets compete by it: detectors choose boxes behind the network */
     if (x->is_known || sets_compete(x)) out->takes = f;
     const bool packs = w->defer_from == 0 && w->unpacked_from == 0 && w->n_plain == 0;
-    out->packing_s = (packs ? 0 : x->packing_seconds) + ot_set_repacks(x, &out->set);
+    out->packing_s = (packs ? 0 : x->packing_seconds) + ot_set_repacks(x, &out->set) + x->block_s;
     out->set.gain = 0;
     for (uint32_t k = 0; k < out->set.n; k++) out->set.gain += out->set.all[k].benefit;
     out->seconds = x->untiled_s - out->set.gain + out->packing_s;
@@ -461,6 +462,7 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     p->viewed = of->set.n > 0 && of->how.views ? x->t->runtime : NULL;
     p->defer_from = of->how.defer_from;
     p->unpacked_from = of->how.unpacked_from;
+    p->first_block = of->how.first_block;
     p->n_plain = of->how.n_plain;
     p->plain = ot_memdup(p->arena, of->how.plain, p->n_plain * sizeof *p->plain);
     if (p->n_plain > 0 && !p->plain) return ot_fail_nomem(x->g->model->diag);

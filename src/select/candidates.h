@@ -39,6 +39,7 @@ typedef struct ot_writing {
     /* [n_plain] nor are these, whose convolutions then compute plain maps (plain_maps.c) */
     const ot_id *plain;
     uint32_t n_plain;
+    int64_t first_block; /* a tensor of so many bytes comes before the branch runs; 0: none does */
 } ot_writing;
 
 /* What a lap found. */
@@ -95,6 +96,7 @@ typedef struct ot_candidates {
     ot_writing how;         /* of what is scored now */
     double packing_seconds; /* that deferred and unpacked weights cost in what was written last */
     double unpacked_s;      /* of these, what unpacked weights cost as sets are written now */
+    double block_s;         /* seconds that the tensor which comes first takes */
     bool at_design;         /* scored at the design size alone */
     double untiled_s;       /* predicted time of the untiled model */
     ot_sim_figures untiled; /* what a process takes that runs the untiled model */
@@ -282,6 +284,12 @@ ot_status ot_candidates_climb_below(ot_candidates *x, ot_region_set *won, int64_
 /* Let convolutions of large maps compute plain tensors where *won scores less by enough so, within
  * its time: x->how, won->bytes, x->unpacked_s. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_plain_maps(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
+
+/* ---- first_block.c ---- */
+
+/* Let a tensor come before the branch runs where *won then takes less by enough, within its time:
+ * x->how, won->bytes, x->block_s. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_first_block(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 
 /* ---- region_sets.c ---- */
 

@@ -297,5 +297,6 @@ ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won)
     OT_TRY(try_hidden(x, won));
     OT_TRY(try_unpacked(x, won));
     OT_TRY(ot_candidates_plain_maps(x, won));
-    return judge(x, won);
+    OT_TRY(judge(x, won));
+    return ot_candidates_first_block(x, won);
 }

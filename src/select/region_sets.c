@@ -180,15 +180,16 @@ bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_r
 uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set)
 {
     const ot_writing *w = &x->how;
-    const uint64_t base[9] = {w->branch,
-                              w->hidden,
-                              w->views,
-                              w->folds_norms,
-                              w->data_file,
-                              (uint64_t)w->unjoined_from,
-                              (uint64_t)w->defer_from,
-                              (uint64_t)w->unpacked_from,
-                              x->at_design};
+    const uint64_t base[10] = {w->branch,
+                               w->hidden,
+                               w->views,
+                               w->folds_norms,
+                               w->data_file,
+                               (uint64_t)w->unjoined_from,
+                               (uint64_t)w->defer_from,
+                               (uint64_t)w->unpacked_from,
+                               (uint64_t)w->first_block,
+                               x->at_design};
     uint64_t key = ot_hash_bytes(0, base, sizeof base);
     if (w->n_plain > 0) key = ot_hash_bytes(key, w->plain, w->n_plain * sizeof *w->plain);
     for (uint32_t k = 0; k < set->n; k++) {

@@ -100,6 +100,8 @@ typedef struct ot_plan {
      * plain tensors, which others read as they are (stage select/) */
     const ot_id *plain;
     uint32_t n_plain;
+    /* a tensor of so many bytes comes and goes before the branch runs (stage select/); 0: none */
+    int64_t first_block;
     double deferred_seconds; /* these take that long, and are part of tiled.time_s */
     ot_figures untiled, tiled;
     /* made for the model as stage transform/decompose/ has changed it, */

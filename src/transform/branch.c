@@ -362,3 +362,67 @@ ot_status ot_branch(ot_model *m, bool hides)
     ot_confirm(top, top->props | OT_P_SHAPES);
     return ot_assure(top, OT_P_ORDER | OT_P_USES | OT_P_SHAPES);
 }
+
+/* A tensor of so many elements, which nobody reads: it comes before all that the branch makes. */
+static ot_status write_block(ot_graph *top, const ot_value *sequence, int64_t elements,
+                             ot_graph **out)
+{
+    const int64_t rank = 1;
+    const ot_attr to = ot_mk_int("to", OT_BOOL);
+    const char *name = ot_fresh_name(top->model, "tile/branch/block/body"),
+               *label = ot_fresh_name(top->model, "tile/branch/block/elements");
+    ot_graph *g = *out = name && label ? ot_graph_new(top->model, top, name) : NULL;
+    ot_id times[2], shape, block, size, taken;
+    if (!g) return nomem(top->model);
+    OT_TRY(read_sequence(g, sequence, &times[0]));
+    times[1] = ot_const_i64(g, label, &elements, 1, &rank);
+    if (times[1] == OT_NONE) return nomem(top->model);
+    OT_TRY(new_value(g, "tile/branch/block/shape", OT_I64, 0, &shape));
+    OT_TRY(new_value(g, "tile/branch/block/zeros", OT_F32, 0, &block));
+    OT_TRY(new_value(g, "tile/branch/block/size", OT_I64, 0, &size));
+    OT_TRY(new_value(g, "tile/branch/block/is_taken", OT_BOOL, 0, &taken));
+    OT_TRY(ot_value_set_shape(g, shape, 1, &rank));
+    OT_TRY(ot_value_set_shape(g, block, 1, &elements));
+    g->values[block].is_unstated = true;
+    OT_TRY(new_node(g, "Mul", "tile/branch/block/shape", times, 2, shape, NULL));
+    OT_TRY(new_node(g, "ConstantOfShape", "tile/branch/block/zeros", &shape, 1, block, NULL));
+    OT_TRY(new_node(g, "Size", "tile/branch/block/size", &block, 1, size, NULL));
+    OT_TRY(new_node(g, "Cast", "tile/branch/block/cast", &size, 1, taken, &to));
+    g->outputs = OT_NEW(top->model->arena, ot_id);
+    if (!g->outputs) return nomem(top->model);
+    g->outputs[g->n_outputs++] = taken;
+    g->values[taken].is_output = true;
+    OT_TRY(ot_topo_sort(g));
+    ot_confirm(g, g->props | OT_P_SHAPES);
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}
+
+ot_status ot_first_block(ot_model *m, int64_t bytes)
+{
+    ot_graph *top = m->graph, *body = NULL, *never = NULL;
+    const char *name = ot_fresh_name(m, "tile/branch/block");
+    ot_id branch = OT_NONE, sequence = OT_NONE, done;
+    for (uint32_t k = 0; k < top->n_nodes; k++) {
+        if (strcmp(top->nodes[k].op_type, "If") == 0) branch = k;
+        if (strcmp(top->nodes[k].op_type, "SequenceErase") == 0) sequence = top->nodes[k].out[0];
+    }
+    if (bytes <= 0 || branch == OT_NONE || sequence == OT_NONE) return OT_OK;
+    if (!name) return nomem(m);
+    const ot_value read = top->values[sequence];
+    OT_TRY(write_block(top, &read, ot_max(bytes / (int64_t)sizeof(float), 1), &body));
+    OT_TRY(write_never(top, body, &never));
+    OT_TRY(new_value(top, "tile/branch/block/done", OT_BOOL, 0, &done));
+    const ot_attr branches[2] = {ot_mk_graph("then_branch", body),
+                                 ot_mk_graph("else_branch", never)};
+    ot_id *condition = top->nodes[branch].in;
+    if (ot_node_new(top, &(ot_node_def){.op = "If",
+                                        .name = name,
+                                        .in = {condition, 1},
+                                        .out = {&done, 1},
+                                        .attrs = {branches, 2}}) == OT_NONE)
+        return nomem(m);
+    top->nodes[branch].in[0] = done;
+    OT_TRY(ot_topo_sort(top));
+    ot_confirm(top, top->props | OT_P_SHAPES);
+    return ot_assure(top, OT_P_ORDER | OT_P_USES | OT_P_SHAPES);
+}

@@ -127,5 +127,9 @@ bool ot_branch_fits(const ot_graph *g);
  * before it runs (hidden_extents.c); then all extents must be static. Call last, for a graph that
  * fits. Requires USES, SHAPES; keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_branch(ot_model *m, bool hides) OT_MUST_USE;
+/* Before the branch that ot_branch has made of m runs, a tensor of so many bytes comes and goes:
+ * the first region of the runtime's arena is that large; what the branch makes lies in it. 0: none.
+ * Keeps SHAPES; establishes ORDER, USES. Fails: OT_E_NOMEM. */
+ot_status ot_first_block(ot_model *m, int64_t bytes) OT_MUST_USE;
 
 #endif

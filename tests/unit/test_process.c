@@ -423,6 +423,36 @@ static void branches_have_no_block(void **state)
     }
 }
 
+/* Tensors of 4 and 8 MB, and when these are gone of 4 and 16, ask for regions of 4, 8 and 16. A
+ * block of 20 that comes before them holds them all, in every run. */
+static void a_first_block_holds_what_follows(void **state)
+{
+    (void)state;
+    ot_sim_figures f[2];
+    for (int k = 0; k < 2; k++) {
+        ot_diag d;
+        ot_model *m = read_model(
+            "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,1,1024,1024]\n"
+            "  %a = Neg(%x)\n  %b = Concat(%a, %a) {axis=1}\n  %r = ReduceMax(%b) "
+            "{axes=[1,2,3]}\n  %c = Mul(%x, %r)\n  %d = Concat(%c, %c, %c, %c) {axis=1}\n"
+            "  %y = ReduceMax(%d) {axes=[1,2,3]}\n  output %y\n}\n",
+            &d);
+        if (ot_branch(m, false) != OT_OK) fail_msg("%s", d.message);
+        const uint32_t nodes = m->graph->n_nodes;
+        assert_int_equal(ot_first_block(m, 0), OT_OK);
+        assert_int_equal(m->graph->n_nodes, nodes);
+        if (k == 1 && (ot_first_block(m, 20 * MB) != OT_OK || ot_verify(m->graph) != OT_OK))
+            fail_msg("%s", d.message);
+        assert_int_equal(m->graph->n_nodes, nodes + (uint32_t)k);
+        assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f[k]), OT_OK);
+        assert_int_equal(f[k].n_unknown, 0);
+        assert_int_equal(f[k].growth, f[k].first_run);
+        ot_model_free(m);
+    }
+    assert_in_range(f[0].growth, 28 * MB + OWN, 30 * MB + OWN);
+    assert_in_range(f[1].growth, 20 * MB + OWN, 22 * MB + OWN);
+}
+
 /* Weights of half precision that a branch reads are all converted before anything runs: 9 MB
  * here, which the graph itself has from loading. */
 static void branches_convert_weights(void **state)
@@ -487,6 +517,7 @@ int main(void)
         cmocka_unit_test(convolutions_take_in),
         cmocka_unit_test(odd_graphs_are_played),
         cmocka_unit_test(branches_have_no_block),
+        cmocka_unit_test(a_first_block_holds_what_follows),
         cmocka_unit_test(branches_convert_weights),
         cmocka_unit_test(long_loops_hold_all_pieces),
         cmocka_unit_test(long_loops_repeat),

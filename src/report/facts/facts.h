@@ -186,7 +186,8 @@ typedef struct ot_fact_totals {
     int64_t defer_from;
     /* those of convolutions of so many bytes or more are not packed; 0: all are */
     int64_t unpacked_from;
-    uint32_t n_plain; /* weights, beside these, that are not: maps that others read plain */
+    int64_t first_block; /* bytes of a tensor that comes before the branch runs; 0: none does */
+    uint32_t n_plain;    /* weights, beside these, that are not: maps that others read plain */
     /* written as a branch, in which the runtime keeps no block for the graph's tensors */
     bool in_branch;
     bool hides_extents; /* nor does the runtime know what they take before it runs */
