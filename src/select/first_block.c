@@ -6,9 +6,9 @@
  * An arena that asks the system for ever larger regions keeps those it has, and a tensor that none
  * of their free chunks holds brings the next one, however much is free in all. A tensor as large as
  * what is live at one time, which comes and goes before the branch runs, makes one region for all:
- * what is live at one time, which comes and goes before the branch runs, makes one region for it:
- * follow; larger than what it saves, and its own pages are the most that is held. EfficientNet-B0
- * at 512 x 512: 87 -> 73 MB.
+ * later tensors are cut from it. How large it is best is found by simulating: too small, and
+ * regions follow; too large, and its own pages are the most that is held. EfficientNet-B0 at
+ * 512 x 512: 87 -> 71 MB.
  */
 #include "candidates.h"
 
