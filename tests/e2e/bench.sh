@@ -55,7 +55,7 @@ expect 0 "$TOOL" bench two.onnx --repeat 1 --target tlf-16m -q
 # ---- the command of a report does what bench did ----
 for shape in '' '--shape x=1,8,512,512'; do
     # shellcheck disable=SC2086
-    expect 0 "$TOOL" bench net.onnx --goal memory --repeat 1 $shape -q --report command.json
+    expect 0 "$TOOL" bench net.onnx --goal memory --force --l2 256K --repeat 1 $shape -q --report command.json
     command=$(py command command.json) || fail "no command in the report of bench $shape"
     # shellcheck disable=SC2086
     expect 0 "${TOOL%/*}"/$command
