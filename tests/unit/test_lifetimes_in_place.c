@@ -77,7 +77,8 @@ static void held_multi_buffers(void **state)
                        "b = vector.relu(a)\n"
                        "store y[0:8] <- b\n"
                        "}\n";
-    check(body, "a x2 4-5\nb 5-6\n");
+    check(body, "a+b x2 4-6\n");
+    check_with(body, &APART, "a x2 4-5\nb 5-6\n");
     check_with(body, &HOLD, "a+b x2 1-7\n");
     /* b keeps a value for the next iteration, which finds another slot */
     check_with("alloc b: 8 f32 @ub\n"
@@ -159,7 +160,9 @@ static void in_place_conditions(void **state)
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 16 i16 @ub\n", "b = vector.add(a, x)", "", false);
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 2x8 f32 @ub\n", "b = vector.add(a, x)", "", false);
     check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub\n", "b = vector.relu(a)", "",
-                   false);
+                   true);
+    check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub multi=3\n",
+                   "b = vector.relu(a)", "", false);
     check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub multi=2\n", "b = vector.relu(a)",
                    "", true);
     check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub offset=0\n",

@@ -195,8 +195,11 @@ static bool collide(const lt_classes *c, const lt_class *a, const lt_class *b)
 static bool multi_agrees(const lt_classes *c, const lt_class *a, const lt_class *b)
 {
     bool differ = a->multi && b->multi && a->multi != b->multi;
-    /* A single buffer that works in place in slots takes their number. */
-    if (differ && (ot_min(a->multi, b->multi) > 1 || a->fixed || b->fixed)) return false;
+    const lt_class *single = a->multi <= b->multi ? a : b;
+    /* A single buffer that works in place in slots takes their number; where slots are not held
+     * anyway, one that has joined nothing yet: read again with its slots, a plan joins the same. */
+    if (differ && (single->multi > 1 || a->fixed || b->fixed)) return false;
+    if (differ && !c->options->hold_multi && single->n_members > 1) return false;
     if (a->multi <= 1 && b->multi <= 1) return true;
     if (!a->n_access || !b->n_access) return true;
     return a->loop == b->loop && !alive_around(c, a, a->loop) && !alive_around(c, b, b->loop);
