@@ -275,6 +275,7 @@ static ot_status count_graph(tally *x, const ot_graph *g, uint32_t depth)
     if (!seen) return OT_E_NOMEM;
     OT_TRY(find_folding(g, x->a, &f));
     OT_TRY(ot_onnxruntime_on_bytes(g, ot_runtime_fuses(x->r), x->a, &bytes));
+    OT_TRY(ot_sim_find_unread(g, x->a, bytes.gone));
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
         if (bytes.gone[g->order[k]] || bytes.names[g->order[k]]) continue;

@@ -99,6 +99,10 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
  * ot_sim_growth. Fails: OT_E_NOMEM. */
 ot_status ot_sim_plan_buffers(ot_sim_schedule *p, bool static_shape, ot_arena *a) OT_MUST_USE;
 
+/* Sets unread [n_nodes] of the nodes of g whose results only static nodes read, which a runtime
+ * that knows shapes leaves out. Fails: OT_E_NOMEM. */
+ot_status ot_sim_find_unread(const ot_graph *g, ot_arena *a, bool *unread) OT_MUST_USE;
+
 /* Fills out->waiting: who made the tensors that were there at step `last` of p, made before it
  * and read behind it. Fails: OT_E_NOMEM. */
 ot_status ot_sim_list_waiting(const ot_sim_schedule *p, const ot_sim_step *last, ot_arena *a,

@@ -18,14 +18,13 @@ typedef struct maker {
     const ot_runtime *r;
     ot_arena *a;
     ot_sim_schedule *p;
-    bool *merged;  /* [n_nodes] it runs within the step of another node */
+    bool *merged;  /* [n_nodes] it runs within the step of another node, or not at all */
     ot_id *head;   /* [n_nodes] of what is folded into a convolution: that; else itself */
     ot_id *tail;   /* [n_nodes] where it runs if it is replaced (ot_onnxruntime_replaced) */
     ot_id *others; /* [n_nodes] of such a last node: another of its group, and so on; OT_NONE */
     uint32_t *by;  /* [n_values] step that makes v; OT_NONE */
     ot_on_bytes bytes;
-    /* [n_nodes] place in the file, where that is another order than the graph's; else NULL */
-    uint32_t *place;
+    uint32_t *place; /* [n_nodes] in the file, where its order is not the graph's; else NULL */
 } maker;
 
 /* ---- groups ---- */
@@ -583,6 +582,7 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
     for (uint32_t v = 0; v < g->n_values; v++)
         out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
     OT_TRY(find_places(&m));
+    OT_TRY(ot_sim_find_unread(g, a, m.merged));
     OT_TRY(list_groups(&m));
     OT_TRY(ot_onnxruntime_on_bytes(g, ot_runtime_fuses(r), a, &m.bytes));
     for (ot_id k = 0; k < g->n_nodes; k++) m.merged[k] |= m.bytes.gone[k];

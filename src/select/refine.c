@@ -26,13 +26,19 @@
 /* of what is best with fewer of them, or none: it takes time */
 #define UNPACKED_SAVES 0.95
 #define UNPACKED_SURE  0.97 /* of the process, if runs take most of what packing leaves free */
+/* Graphs of more stay no branch: an unrolled RWKV of 73,000 nodes loads in 25 s, as a branch not in
+ * 8 minutes. */
+#define MOST_IN_BRANCH 30000
+/* What so many nodes take is known less well than such a part of the process. */
+#define MANY_NODES  30000
+#define NODES_ABOUT 32
 
 bool ot_candidates_sequences(const ot_candidates *x) { return ot_runtime_sequences(x->t->runtime); }
 
 /* Memory patterns are escaped by a branch that reads a sequence. */
 bool ot_candidates_branch(const ot_candidates *x)
 {
-    return ot_candidates_sequences(x) && ot_branch_fits(x->g);
+    return ot_candidates_sequences(x) && x->g->n_order <= MOST_IN_BRANCH && ot_branch_fits(x->g);
 }
 
 /* It normalises over maps, be that one operator or decomposed. */
@@ -252,6 +258,13 @@ static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
                            : ot_candidates_climb_below(x, won, ot_process_bytes(&f), f.growth);
 }
 
+/* All that tensors take is less than what is not known of the nodes. */
+static bool is_lost_in_nodes(const ot_candidates *x)
+{
+    const int64_t process = ot_process_bytes(&x->untiled);
+    return x->g->n_order > MANY_NODES && x->untiled.growth < process / NODES_ABOUT;
+}
+
 /* The winner, with or without the branch, is compared with the graph that is only a branch. */
 static ot_status judge(ot_candidates *x, ot_region_set *won)
 {
@@ -279,7 +292,7 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
     x->how.hidden = in_branch && may_hide;
     x->how.unpacked_from = in_branch ? unpacked_from : 0;
     x->how.n_plain = in_branch ? n_plain : 0;
-    if ((double)won->bytes <= part * (double)untiled) return OT_OK;
+    if ((double)won->bytes <= part * (double)untiled && !is_lost_in_nodes(x)) return OT_OK;
     /* it has to be */
     if (x->o.max_tensor && ot_largest_tensor(x->g).bytes > x->o.max_tensor) return OT_OK;
     *won = (ot_region_set){.all = won->all, .bytes = untiled};

@@ -161,8 +161,8 @@ static void in_place_conditions(void **state)
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 2x8 f32 @ub\n", "b = vector.add(a, x)", "", false);
     check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub\n", "b = vector.relu(a)", "",
                    true);
-    check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub multi=3\n",
-                   "b = vector.relu(a)", "", false);
+    check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub multi=3\n", "b = vector.relu(a)",
+                   "", false);
     check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub multi=2\n", "b = vector.relu(a)",
                    "", true);
     check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub offset=0\n",
