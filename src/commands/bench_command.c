@@ -91,6 +91,8 @@ static ot_status read_unchanged(side *t)
     ot_run again = {.diag = t->run.diag, .options = t->run.options, .source = t->run.source};
     if (ot_plan_edits(t->run.selection.plan)) return OT_OK;
     ot_status s = ot_run_load(&again);
+    if (s == OT_OK && !again.options.keep_dynamic) /* another size than the file's */
+        s = ot_infer_shapes(again.model->graph, again.options.shapes, again.options.n_shapes);
     if (s == OT_OK) {
         again.model->lender = t->run.model; /* the plan and its facts tell of that one */
         t->run.model = again.model;
