@@ -260,7 +260,7 @@ static void plans_hold(void **state)
     (void)state;
     char *text = malloc(TEXT_MAX);
     uint64_t first = 10001, last = 10500;
-    uint32_t tight = 0, levels[4] = {0};
+    uint32_t tight = 0, levels[OT_LEVEL_NONE + 1] = {0};
     print_message("seeds %u to %u\n", (unsigned)first, (unsigned)last);
     for (uint64_t seed = first; seed <= last; seed++) {
         ot_kernel *k = random_kernel(seed, 5 + (int)(seed % 40), true, false, text);

@@ -173,7 +173,8 @@ static void random_plans_are_valid(void **state)
     (void)state;
     static problem p;
     static outcome o, again;
-    uint32_t levels[4] = {0}, fit = 0, restarted = 0, rolled = 0, upgraded = 0, tries = 0;
+    uint32_t levels[OT_LEVEL_NONE + 1] = {0}, fit = 0, restarted = 0, rolled = 0, upgraded = 0,
+                                    tries = 0;
     for (uint64_t seed = 1; seed <= 600; seed++) {
         random_problem(&p, seed);
         const int64_t capacities[] = {p.peak, p.peak + p.peak / 8, p.peak * 3 / 2, p.peak * 3};
@@ -195,11 +196,11 @@ static void random_plans_are_valid(void **state)
         upgraded += o.stats.n_upgraded;
     }
     print_message(
-        "%u of %u fit, levels 2..0: %u %u %u, %u with rollback, %u with restart, %u upgrades\n",
-        fit, tries, levels[2], levels[1], levels[0], rolled, restarted, upgraded);
+        "%u of %u fit, levels 3..0: %u %u %u %u, %u with rollback, %u with restart, %u upgrades\n",
+        fit, tries, levels[3], levels[2], levels[1], levels[0], rolled, restarted, upgraded);
     assert_true(fit > tries * 7 / 10);
-    assert_true(levels[2] > 0 && levels[1] > 0 && levels[0] > 0 && rolled > 0 && restarted > 0 &&
-                upgraded > 0);
+    assert_true(levels[3] > 0 && levels[2] > 0 && levels[1] > 0 && levels[0] > 0 && rolled > 0 &&
+                restarted > 0 && upgraded > 0);
 }
 
 /* Few buffers, few places: an attempt that made a plan twice would use up its 200 rollbacks. */
