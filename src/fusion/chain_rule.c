@@ -121,8 +121,8 @@ bool ot_chain_known(const ot_graph *g, ot_id id, float *out)
             *out = *(const uint8_t *)t->data != 0;
         return true;
     }
-    if (v->dtype != OT_BOOL || !v->known || v->known_n != 1) return false;
-    *out = v->known[0] != 0;
+    if (v->known_n != 1 || (v->dtype == OT_BOOL ? !v->known : !v->known_floats)) return false;
+    *out = v->known ? (float)(v->known[0] != 0) : (float)v->known_floats[0];
     return true;
 }
 

@@ -447,6 +447,29 @@ static void test_fused(void **state)
     }
 }
 
+/* What a Constant node or arithmetic of constants makes is a number as an initializer is. */
+static void test_known_numbers(void **state)
+{
+    static const char text[] = "model ir 8 opset 20\ngraph main {\ninput %x : float32[2,3]\n"
+                               "init %four : float32[] = [4.0]\n%two = Sqrt(%four)\n"
+                               "%one = Constant() {value_float = 1.0}\n%p = Add(%one, %one)\n"
+                               "%s = Pow(%x, %two)\n%out = Pow(%s, %p)\noutput %out\n}\n";
+    made k = {.a = ot_arena_new()};
+    const ot_id *ids;
+    float x[6] = {-1, 2, 3, -4, 0.5f, 0}, out[6];
+    (void)state;
+    assert_int_equal(ot_text_parse(text, strlen(text), &k.d, &k.m), OT_OK);
+    assert_int_equal(ot_infer_shapes(k.m->graph, NULL, 0), OT_OK);
+    const ot_graph *g = k.m->graph;
+    const ot_node *list[] = {&g->nodes[g->n_nodes - 2], &g->nodes[g->n_nodes - 1]};
+    ot_id y = ot_value_find(g, "out");
+    assert_int_equal(ot_chain_new(k.a, &(ot_chain_spec){g, list, 2, &y, 1}, &k.d, &k.c), OT_OK);
+    assert_int_equal(ot_chain_inputs(k.c, &ids), 1);
+    run_dense(&k, 6, x, NULL, NULL, NULL, NULL, out);
+    for (size_t i = 0; i < 6; i++) assert_true(out[i] == x[i] * x[i] * (x[i] * x[i]));
+    drop(&k);
+}
+
 /* More than fits is refused in one line. */
 static void test_too_much(void **state)
 {
@@ -547,10 +570,10 @@ static int begin(void **state) { return start(state) | pool_start(state); }
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions), cmocka_unit_test(test_mean),
-        cmocka_unit_test(test_swiglu),    cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_taken),     cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_too_much),  cmocka_unit_test(test_batch_norm),
-        cmocka_unit_test(test_large)};
+        cmocka_unit_test(test_functions),     cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_swiglu),        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_taken),         cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_known_numbers), cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_batch_norm),    cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, begin, pool_end);
 }
