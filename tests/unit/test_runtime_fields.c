@@ -428,8 +428,8 @@ static bool needs_larger(const subject *x, const char *of, const char *name)
 }
 
 /* Where each field told last, so that one call mostly does; what tells elsewhere now is found by
- * trying all cases. Lines of runtime_tellers.txt: "runtime | table | field | which other value | network
- * | options". SHOW=1 prints them anew. */
+ * trying all cases. Lines of runtime_tellers.txt: "runtime | table | field | which other value |
+ * network | options". SHOW=1 prints them anew. */
 static char *tellers;
 
 static const char *named(const char *text) { return *text ? text : "-"; }
