@@ -239,15 +239,21 @@ static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, d
     x->compute = ot_cost_free_compute(s, p, t, ot_cost_compute_cut(s, p, t, compute, NULL, 0));
 }
 
-/* Convolutions make blocked tensors; what keeps blocks hands them on when all it reads is blocked.
- */
+/* The node at p runs inside of a convolution. */
+static bool is_in_convolution(const ot_seq *s, uint32_t p)
+{
+    return s->fused[p] && s->g->nodes[s->node[s->head[p]]].op == OT_OP_Conv;
+}
+
+/* Convolutions make blocked tensors; what keeps blocks, or runs inside of one, hands them on when
+ * all it reads is blocked. */
 bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
     if (n->n_out < 1 || n->out[0] == OT_NONE || g->values[n->out[0]].rank != 4) return false;
     if (ot_runtime_makes_blocks(t->runtime, n)) return true;
-    if (!ot_runtime_keeps_blocks(t->runtime, n)) return false;
+    if (!ot_runtime_keeps_blocks(t->runtime, n) && !is_in_convolution(s, p)) return false;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && s->act[n->in[k]] && !s->blocked[n->in[k]]) return false;
     return true;
