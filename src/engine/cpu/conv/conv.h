@@ -87,8 +87,17 @@ void lw_conv_free(conv_op *op);
 /* Write the convolution by Winograd's algorithm, if that is possible and pays. */
 ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done) OT_MUST_USE;
 struct ot_winograd;
+struct ot_winograd_spec;
+/* The post-operations into s: a residual first if there is one, then at most one activation that
+ * is known. false: there are others. */
+bool lw_wino_posts(const lw_conv *k, struct ot_winograd_spec *s);
 /* The operation for those forms; NULL: it is not possible, does not pay, or would hold too much. */
 ot_status lw_winograd_op(lw_pass *l, const lw_conv *k, struct ot_winograd **out) OT_MUST_USE;
+
+/* ---- grouped_unit.c ---- */
+
+/* Write the convolution of groups that fill no blocks of channels, if it is one. */
+ot_status lw_write_grouped(lw_pass *l, lw_unit *u, bool in_place, bool *done) OT_MUST_USE;
 
 /* ---- dnnl_pool.c ---- */
 

@@ -468,6 +468,8 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u)
     if (k->type != OT_F32) return lw_write_strips(l, u);
     OT_TRY(lw_write_winograd(l, u, sum, &done));
     if (done) return OT_OK;
+    OT_TRY(lw_write_grouped(l, u, sum, &done));
+    if (done) return OT_OK;
     bool found = lw_conv_choose(l, k, sum, &lx, &ly);
     if (!found && sum) found = lw_conv_choose(l, k, sum = false, &lx, &ly);
     if (!found) return ot_fail_nomem(l->p->s->d); /* it had one, which can only lack memory now */

@@ -18,9 +18,7 @@ static bool is_3x3(const lw_conv *k)
     return true;
 }
 
-/* The post-operations: a residual first if there is one, then at most one activation that is known.
- */
-static bool set_posts(const lw_conv *k, ot_winograd_spec *s)
+bool lw_wino_posts(const lw_conv *k, ot_winograd_spec *s)
 {
     uint32_t j = 0;
     s->act = OT_WINO_NONE;
@@ -48,7 +46,7 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
     const ot_nd *x = &k->x_form;
     *s = (ot_winograd_spec){
         .sizes.batch = x->dims[0], .sizes.in_channels = x->dims[1], .sizes.out_channels = k->maps};
-    if (!is_3x3(k) || !set_posts(k, s)) return false;
+    if (!is_3x3(k) || !lw_wino_posts(k, s)) return false;
     s->sizes.in_h = k->win.in[0];
     s->sizes.in_w = k->win.in[1];
     s->sizes.out_h = k->win.out[0];
