@@ -215,7 +215,7 @@ static bool saves_surely(const ot_sim_figures *packed, const ot_sim_figures *unp
  * takes. Then once more sets of regions: what is in several bodies was packed for each. */
 static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
 {
-    static const int64_t FROM[] = {4 << 20, 1 << 20, 256 << 10};
+    static const int64_t FROM[] = {64 << 20, 16 << 20, 4 << 20, 1 << 20, 256 << 10};
     enum { N_FROM = sizeof FROM / sizeof *FROM };
     int64_t from = 0, least = won->bytes;
     ot_sim_figures f, packed;
