@@ -86,4 +86,35 @@ for want, got in zip(outputs(path, fed), outputs(out, fed)):
     assert got.shape == want.shape and nmse(got, want) < 1e-10, nmse(got, want)
 for more in ['--goal', 'time'], ['--runtime', 'openvino']:
     assert 'plain_maps' not in json.loads(run(*args, *more, '--json')), more
+
+# all weights would take more time than there is; the largest alone, of few pixels, does not
+vgg = '''model ir 8 opset 17
+graph g {
+  input %x : float32[1,64,168,168]
+  init %w0 : float32[128,64,3,3] = random 1
+  init %w1 : float32[256,128,3,3] = random 2
+  init %w2 : float32[512,256,3,3] = random 3
+  init %w3 : float32[512,512,3,3] = random 4
+  init %w4 : float32[2304,512,4,4] = random 5
+  %a = Conv(%x, %w0) {pads=[1,1,1,1]}
+  %b = Relu(%a)
+  %c = MaxPool(%b) {kernel_shape=[2,2],strides=[2,2]}
+  %d = Conv(%c, %w1) {pads=[1,1,1,1]}
+  %e = Relu(%d)
+  %f = MaxPool(%e) {kernel_shape=[2,2],strides=[2,2]}
+  %g = Conv(%f, %w2) {pads=[1,1,1,1]}
+  %h = Relu(%g)
+  %i = Conv(%h, %w3) {pads=[1,1,1,1]}
+  %j = Relu(%i)
+  %k = MaxPool(%j) {kernel_shape=[6,6],strides=[6,6]}
+  %l = Conv(%k, %w4)
+  %y = Relu(%l)
+  output %y
+}
+'''
+with open(f'{d}/vgg.ot', 'w') as f:
+    f.write(vgg)
+plan = json.loads(run('inspect', f'{d}/vgg.ot', '--goal', 'memory', '--target', 'cpu-generic', '--json'))
+assert plan['unpacked_weights_from_bytes'] >= 16 << 20, plan.get('unpacked_weights_from_bytes')
+assert plan['tiled']['process_bytes'] < 0.6 * plan['untiled']['process_bytes'], plan['tiled']
 print('all good')
