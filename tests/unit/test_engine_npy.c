@@ -172,6 +172,20 @@ static void files_are_read_back(void **state)
         }
 }
 
+/* No elements, and an extent of as many digits as there are. */
+static void extents_of_nothing_are_read_back(void **state)
+{
+    (void)state;
+    ot_diag d = {0};
+    ot_nd a, b;
+    assert_int_equal(ot_nd_new(&a, OT_F64, 2, (int64_t[]){0, INT64_MAX}, &d), OT_OK);
+    assert_int_equal(write_npy(at("a.npy"), &a, &d), OT_OK);
+    assert_int_equal(ot_npy_read(at("a.npy"), &d, &b), OT_OK);
+    assert_true(ot_nd_same_shape(&b, OT_F64, 2, a.dims));
+    ot_nd_release(&a);
+    ot_nd_release(&b);
+}
+
 /* A file with this header and data; the length is filled in. */
 static void put_npy(int version, const char *header, const void *data, size_t bytes)
 {
@@ -235,6 +249,7 @@ static void bad_files_are_refused(void **state)
         "{'descr': '<f4', 'fortran_order': False, 'shape': (4000000000, 4000000000)}",
         "{'descr': '<f8', 'fortran_order': False, 'shape': (999999999999999999,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999999999999,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 9223372036854775808)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
     };
     float data[6] = {0};
@@ -299,6 +314,8 @@ int main(void)
         cmocka_unit_test(elements),
         cmocka_unit_test(sequences_share),
         cmocka_unit_test_setup_teardown(files_are_read_back, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(extents_of_nothing_are_read_back, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(raw_booleans_are_made_so, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(headers_of_all_kinds, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(bad_files_are_refused, make_folder, remove_folder),

@@ -95,8 +95,9 @@ static bool take_shape(header *h)
     while (!take(h, ")")) {
         int64_t v = 0;
         size_t digits = strspn((skip_space(h), h->at), "0123456789");
-        if (digits == 0 || digits > 18 || h->rank == OT_RANK_MAX) return false;
-        for (size_t k = 0; k < digits; k++) v = v * 10 + (h->at[k] - '0');
+        if (digits == 0 || h->rank == OT_RANK_MAX) return false;
+        for (size_t k = 0; k < digits; k++)
+            if (!ot_mul_i64(v, 10, &v) || !ot_add_i64(v, h->at[k] - '0', &v)) return false;
         h->dims[h->rank++] = v;
         h->at += digits;
         (void)take(h, "L"); /* Python 2 */
