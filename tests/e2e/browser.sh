@@ -2,6 +2,7 @@
 # Reports in a browser: headless Chromium shows them without a complaint, in light and dark, on a phone, on paper, without
 # JavaScript and by keyboard; sorting, folding and searching are driven for real. Screenshots are kept in BUILD/screenshots.
 # BROWSER=no leaves the test out.
+# run: first
 . "$(dirname "$0")/lib.bash"
 if [ "${BROWSER:-}" = no ]; then
     echo "skipped: BROWSER=no"

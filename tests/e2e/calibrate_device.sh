@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # calibrate --device: what is refused; figures of a device in a target file of the usual form, which plans a model that the device runs.
+# run: first
 . "$(dirname "$0")/lib.bash"
 # A machine's memory may grow while the test runs, and what pocl says of it with it: a limit holds it still.
 export POCL_CACHE_DIR=$tmp/pocl XDG_CACHE_HOME=$tmp/cache POCL_MEMORY_LIMIT=2

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # run and bench on devices: options, results of a network untiled and tiled, the memory that is planned, programs kept on disk.
+# run: first
 . "$(dirname "$0")/lib.bash"
 export POCL_CACHE_DIR=$tmp/pocl XDG_CACHE_HOME=$tmp/cache
 if "$TOOL" run 2>&1 | grep -q "native engine"; then

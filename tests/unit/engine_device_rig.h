@@ -28,8 +28,10 @@ static inline int open_device(void **state)
     if (!mkdtemp(cache_dir)) return -1;
     setenv("XDG_CACHE_HOME", cache_dir, 1);
     setenv("POCL_CACHE_DIR", cache_dir, 1);
-    /* pocl's compiler works longest at what is no matter here; the end-to-end tests let it */
+    /* compilers of pocl and llvmpipe work longest at what is no matter here; the end-to-end tests
+     * let them */
     setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 0);
+    setenv("GALLIVM_PERF", "nopt", 0);
     dev = open_validated(api);
     if (!dev) return 0;
     print_message("%s\n",
