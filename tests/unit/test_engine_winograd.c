@@ -472,6 +472,109 @@ static void no_numbers_stay(void **state)
     }
 }
 
+/* ---- dilation: images that lie in one another ---- */
+
+typedef struct dilated {
+    int64_t d, lo; /* dilation, pads */
+    ot_winograd_spec s;
+    blocked src, dst, residual;
+} dilated;
+
+static double dilated_sum(const dilated *t, int64_t n, int64_t k, int64_t y, int64_t x)
+{
+    double sum = (double)t->s.bias[k] + (double)*at(&t->residual, n, k, y, x);
+    for (int64_t c = 0; c < t->src.c; c++)
+        for (int64_t i = 0; i < 9; i++) {
+            int64_t row = y - t->lo + i / 3 * t->d, col = x - t->lo + i % 3 * t->d;
+            if (row >= 0 && row < t->src.h && col >= 0 && col < t->src.w)
+                sum += (double)t->s.weights[(k * t->src.c + c) * 9 + i] *
+                       (double)*at(&t->src, n, c, row, col);
+        }
+    return sum;
+}
+
+static void check_dilated(const dilated *t)
+{
+    for (int64_t n = 0; n < t->dst.n; n++)
+        for (int64_t k = 0; k < channels_held(&t->dst); k++)
+            for (int64_t y = 0; y < t->dst.h; y++)
+                for (int64_t x = 0; x < t->dst.w; x++) {
+                    float *got = at(&t->dst, n, k, y, x);
+                    double want = k < t->dst.c ? dilated_sum(t, n, k, y, x) : 0;
+                    if (!(fabs((double)*got - want) <= 4e-4))
+                        fail_msg("dilation %ld, map %ld, %ld, %ld: %g, not %g", (long)t->d, (long)k,
+                                 (long)y, (long)x, (double)*got, want);
+                    *got = JUNK;
+                }
+    for (int64_t k = 0; k < t->dst.floats; k++) assert_true(t->dst.data[k] == JUNK);
+}
+
+static void run_dilated(const ot_wino_choice *way, int64_t d, int64_t pads, int64_t h, int64_t w)
+{
+    enum { N = 2, C = 9, K = 19 };
+    const int64_t less = 2 * d - 2 * pads * d, out_h = h - less, out_w = w - less,
+                  b = way->code->block;
+    dilated t = {.d = d, .lo = pads * d};
+    float *weights = some(K * C * 9), *bias = some(K);
+    t.src = blocked_new(N, C, h, w, b, true);
+    t.dst = blocked_new(N, K, out_h, out_w, b, true);
+    t.residual = t.dst;
+    t.residual.data = floats_new(t.dst.floats);
+    fill(&t.src);
+    fill(&t.residual);
+    t.s = (ot_winograd_spec){.sizes = {.batch = N * d * d,
+                                       .in_channels = C,
+                                       .out_channels = K,
+                                       .in_h = (h + d - 1) / d,
+                                       .in_w = (w + d - 1) / d,
+                                       .out_h = (out_h + d - 1) / d,
+                                       .out_w = (out_w + d - 1) / d,
+                                       .pad_top = pads,
+                                       .pad_left = pads,
+                                       .threads = 2},
+                             .weights = weights,
+                             .bias = bias,
+                             .residual = true,
+                             .apart = d,
+                             .in = {h, w},
+                             .out = {out_h, out_w}};
+    ot_diag diag = {0};
+    ot_winograd *wino = NULL;
+    assert_int_equal(ot_wino_make(&t.s, way, &diag, &wino), OT_OK);
+    float *scratch = floats_new(ot_winograd_scratch(wino) / (int64_t)sizeof(float));
+    ot_winograd_run(wino, t.src.data, t.src.strides, t.dst.data, t.dst.strides, t.residual.data,
+                    scratch);
+    check_dilated(&t);
+    ot_winograd_free(wino);
+    free(scratch);
+    free(weights);
+    free(bias);
+    free(t.src.data);
+    free(t.dst.data);
+    free(t.residual.data);
+}
+
+static void dilated_are_right(void **state)
+{
+    (void)state;
+    const ot_wino_code *list[3];
+    state_of_random = 5;
+    for (uint32_t c = codes(list); c-- > 0;)
+        for (int64_t m = 2; m <= 6; m += 2)
+            for (int64_t pads = 0; pads < 3; pads++) {
+                ot_wino_choice way = {.code = list[c],
+                                      .m = m,
+                                      .strip = 7,
+                                      .group = 2,
+                                      .part = pads == 1 ? list[c]->block : 0,
+                                      .shared = pads == 2};
+                run_dilated(&way, 2, pads, 13, 22);
+                run_dilated(&way, 5, pads, 11, 14);
+                /* most images are empty */
+                if (pads > 0) run_dilated(&way, 6, pads, 4, 9);
+            }
+}
+
 /* ---- refusals and judgement ---- */
 
 static void impossible_sizes_are_refused(void **state)
@@ -578,10 +681,15 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_ways_are_right),      cmocka_unit_test(choices_are_right),
-        cmocka_unit_test(runs_inside_shared_work), cmocka_unit_test(errors_stay_small),
-        cmocka_unit_test(no_numbers_stay),         cmocka_unit_test(impossible_sizes_are_refused),
-        cmocka_unit_test(judgement_is_sound),      cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(all_ways_are_right),
+        cmocka_unit_test(choices_are_right),
+        cmocka_unit_test(runs_inside_shared_work),
+        cmocka_unit_test(errors_stay_small),
+        cmocka_unit_test(no_numbers_stay),
+        cmocka_unit_test(dilated_are_right),
+        cmocka_unit_test(impossible_sizes_are_refused),
+        cmocka_unit_test(judgement_is_sound),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, pool_start, pool_end);
 }

@@ -166,6 +166,13 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
                        .positions = (way->m + 2) * (way->m + 2),
                        .shared = way->shared};
     w->s.weights = w->s.scale = w->s.bias = NULL;
+    if (!s->apart) {
+        w->s.apart = 1;
+        w->s.in[0] = s->sizes.in_h;
+        w->s.in[1] = s->sizes.in_w;
+        w->s.out[0] = s->sizes.out_h;
+        w->s.out[1] = s->sizes.out_w;
+    }
     w->b = w->code->block;
     w->c_blocks = ot_ceil_div(s->sizes.in_channels, w->b);
     w->k_blocks = ot_ceil_div(s->sizes.out_channels, w->b);
@@ -302,6 +309,22 @@ static tile_run tiles_at(const ot_winograd *w, int64_t at, int64_t end)
 }
 
 /* V of channel block cb, tiles first..end. */
+/* Where an image lies in an array, and its extents there. */
+typedef struct image_place {
+    int64_t at, row_stride, pixel_stride, h, w;
+} image_place;
+
+static image_place place_of(const ot_winograd *w, int64_t image, const int64_t strides[3],
+                            const int64_t whole[2])
+{
+    int64_t d = w->s.apart, n = image / (d * d), y = image / d % d, x = image % d;
+    return (image_place){.at = n * strides[0] + y * strides[2] + x * w->b,
+                         .row_stride = d * strides[2],
+                         .pixel_stride = d * w->b,
+                         .h = ot_ceil_div(whole[0] - y, d),
+                         .w = ot_ceil_div(whole[1] - x, d)};
+}
+
 static void input_block(const wino_run *r, int64_t cb, int64_t first, int64_t end, float *v,
                         float *columns)
 {
@@ -309,11 +332,13 @@ static void input_block(const wino_run *r, int64_t cb, int64_t first, int64_t en
     tile_run run;
     for (int64_t t = first; t < end; t += run.n) {
         run = tiles_at(w, t, end);
+        image_place p = place_of(w, run.image, r->src_strides, w->s.in);
         ot_wino_input in = {
-            .src = r->src + run.image * r->src_strides[0] + cb * r->src_strides[1],
-            .row_stride = r->src_strides[2],
-            .in_h = w->s.sizes.in_h,
-            .in_w = w->s.sizes.in_w,
+            .src = r->src + p.at + cb * r->src_strides[1],
+            .row_stride = p.row_stride,
+            .pixel_stride = p.pixel_stride,
+            .in_h = p.h,
+            .in_w = p.w,
             .row = run.row * w->m - w->s.sizes.pad_top,
             .col = run.col * w->m - w->s.sizes.pad_left,
             .tiles = run.n,
@@ -333,17 +358,18 @@ static void output_block(const wino_run *r, int64_t kb, int64_t first, int64_t e
     for (int64_t t = first; t < end; t += run.n) {
         run = tiles_at(w, t, end);
         int64_t y = run.row * w->m, x = run.col * w->m;
-        int64_t at = run.image * r->dst_strides[0] + kb * r->dst_strides[1] +
-                     y * r->dst_strides[2] + x * w->b;
+        image_place p = place_of(w, run.image, r->dst_strides, w->s.out);
+        int64_t at = p.at + kb * r->dst_strides[1] + y * p.row_stride + x * p.pixel_stride;
         ot_wino_output out = {
             .m = m + (t - first) * w->b,
             .pos_stride = w->m_pos,
             .tiles = run.n,
             .dst = r->dst + at,
             .residual = r->residual ? r->residual + at : NULL,
-            .row_stride = r->dst_strides[2],
-            .rows = w->s.sizes.out_h - y,
-            .cols = w->s.sizes.out_w - x,
+            .row_stride = p.row_stride,
+            .pixel_stride = p.pixel_stride,
+            .rows = p.h - y,
+            .cols = p.w - x,
             .bias = w->bias + kb * w->b,
             .mask = padded ? w->mask : NULL,
             .act = (int)w->s.act,

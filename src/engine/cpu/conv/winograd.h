@@ -28,6 +28,10 @@ typedef struct ot_winograd_spec {
     enum { OT_WINO_NONE, OT_WINO_RELU, OT_WINO_CLIP, OT_WINO_LEAKY } act;
     float alpha, beta; /* CLIP: bounds; LEAKY: slope of negative values */
     bool residual;     /* an array of the output's shape and layout is added before act */
+    /* 0: images of the batch are the arrays'. d: of a dilated convolution, d * d images lie in one
+     * another, d rows and columns apart, in arrays of extents `in` and `out`; the sizes are those
+     * of the largest image */
+    int64_t apart, in[2], out[2];
     /* NULL, or one of the same weights, scale, bias and form, which outlives this one: its
      * transformed weights are used */
     const struct ot_winograd *like;

@@ -123,29 +123,35 @@ INLINE void weights_line(const int m, const vec *w, vec *t)
 
 /* ---- input ---- */
 
-/* Column x of the run: from m + 2 rows to m + 2 numbers. */
-INLINE void input_column(const int m, const float *const *rows, int64_t x, vec *to)
+/* Column x of the run: from m + 2 rows to m + 2 numbers. steps: floats between columns of each
+ * row, or NULL: LANES. */
+INLINE void input_column(const int m, const float *const *rows, const int64_t *steps, int64_t x,
+                         vec *to)
 {
     vec d[8], t[8];
-    for (int i = 0; i < m + 2; i++) d[i] = *(const vec_any *)(rows[i] + x * LANES);
+    for (int i = 0; i < m + 2; i++)
+        d[i] = *(const vec_any *)(rows[i] + x * (steps ? steps[i] : LANES));
     input_line(m, d, t);
     for (int i = 0; i < m + 2; i++) to[i] = t[i];
 }
 
-INLINE void input_run(const int m, const ot_wino_input *r)
+/* dense: columns lie one after another. */
+INLINE void input_run(const int m, const bool dense, const ot_wino_input *r)
 {
     static const float nothing[(6 * OT_WINO_RUN + 2) * LANES];
     const float *rows[8];
-    int64_t n = m * r->tiles + 2, from = ot_min(ot_max(-r->col, 0), n),
-            to = ot_max(ot_min(r->in_w - r->col, n), from);
+    int64_t steps[8], n = m * r->tiles + 2, from = ot_min(ot_max(-r->col, 0), n),
+                      to = ot_max(ot_min(r->in_w - r->col, n), from);
     for (int i = 0; i < m + 2; i++) {
         bool inside = r->row + i >= 0 && r->row + i < r->in_h;
-        rows[i] = inside ? r->src + (r->row + i) * r->row_stride + (r->col + from) * LANES
+        rows[i] = inside ? r->src + (r->row + i) * r->row_stride + (r->col + from) * r->pixel_stride
                          : nothing;
+        steps[i] = inside ? r->pixel_stride : 0;
     }
     vec *column = (vec *)r->columns;
     for (int64_t k = 0; k < from * (m + 2); k++) column[k] = (vec){0};
-    for (int64_t x = from; x < to; x++) input_column(m, rows, x - from, column + x * (m + 2));
+    for (int64_t x = from; x < to; x++)
+        input_column(m, rows, dense ? NULL : steps, x - from, column + x * (m + 2));
     for (int64_t k = to * (m + 2); k < n * (m + 2); k++) column[k] = (vec){0};
 
     for (int64_t t = 0; t < r->tiles; t++, column += m * (m + 2)) {
@@ -162,19 +168,28 @@ INLINE void input_run(const int m, const ot_wino_input *r)
 TARGET static void input_2(const ot_wino_input *r)
 {
     const ot_wino_input own = *r;
-    input_run(2, &own);
+    if (own.pixel_stride == LANES)
+        input_run(2, true, &own);
+    else
+        input_run(2, false, &own);
 }
 
 TARGET static void input_4(const ot_wino_input *r)
 {
     const ot_wino_input own = *r;
-    input_run(4, &own);
+    if (own.pixel_stride == LANES)
+        input_run(4, true, &own);
+    else
+        input_run(4, false, &own);
 }
 
 TARGET static void input_6(const ot_wino_input *r)
 {
     const ot_wino_input own = *r;
-    input_run(6, &own);
+    if (own.pixel_stride == LANES)
+        input_run(6, true, &own);
+    else
+        input_run(6, false, &own);
 }
 
 /* ---- output ---- */
@@ -186,7 +201,8 @@ INLINE void finish_row(const ot_wino_output *r, vec *y, const float *residual, i
               beta = r->beta + zero;
     for (int64_t j = 0; j < cols; j++) y[j] += bias;
     if (residual)
-        for (int64_t j = 0; j < cols; j++) y[j] += *(const vec_any *)(residual + j * LANES);
+        for (int64_t j = 0; j < cols; j++)
+            y[j] += *(const vec_any *)(residual + j * r->pixel_stride);
     if (r->act == OT_WINO_RELU)
         for (int64_t j = 0; j < cols; j++) y[j] = LARGER(zero, y[j]);
     else if (r->act == OT_WINO_CLIP)
@@ -211,10 +227,10 @@ INLINE void output_tile(const int m, const ot_wino_output *r, const float *from,
     }
     for (int64_t i = 0; i < rows; i++) {
         vec y[6];
-        int64_t at = i * r->row_stride + x * LANES;
+        int64_t at = i * r->row_stride + x * r->pixel_stride;
         output_line(m, s[i], y);
         finish_row(r, y, r->residual ? r->residual + at : NULL, cols);
-        for (int64_t j = 0; j < cols; j++) *(vec_any *)(r->dst + at + j * LANES) = y[j];
+        for (int64_t j = 0; j < cols; j++) *(vec_any *)(r->dst + at + j * r->pixel_stride) = y[j];
     }
 }
 

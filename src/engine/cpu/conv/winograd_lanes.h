@@ -23,7 +23,7 @@
 /* `tiles` tiles side by side in one block of channels: from the array to V. */
 typedef struct ot_wino_input {
     const float *src; /* row 0, column 0 of the block */
-    int64_t row_stride;
+    int64_t row_stride, pixel_stride;
     int64_t in_h, in_w;
     int64_t row, col; /* of the first tile's first element; may lie outside: zeros */
     int64_t tiles;    /* at most OT_WINO_RUN */
@@ -39,7 +39,7 @@ typedef struct ot_wino_output {
     int64_t tiles;
     float *dst;            /* the first tile's first element */
     const float *residual; /* likewise, or NULL */
-    int64_t row_stride;
+    int64_t row_stride, pixel_stride;
     int64_t rows, cols;   /* of the output from there on: what lies beyond is cut off */
     const float *bias;    /* [b] */
     const uint32_t *mask; /* [b] zeros where channels only pad the block, or NULL */
