@@ -20,7 +20,7 @@
 
 #include <math.h>
 
-#define POSTS_MAX 4 /* operators behind a convolution that are looked at */
+#define DILATION_MOST 128 /* of the engine's */
 
 /* Floats of a vector that the target's engine computes with. */
 static int64_t block_of(const ot_target *t)
@@ -38,8 +38,32 @@ static bool all_are(const ot_node *n, const char *name, int64_t x)
     return true;
 }
 
+/* The images that a dilated convolution is many of, as the engine takes them apart (wino_conv.c):
+ * in float32, dilated alike both ways, with as many zeros as fall on all of them. */
+static bool take_apart(const ot_graph *g, const ot_node *n, ot_winograd_sizes *s)
+{
+    size_t count;
+    const int64_t *a = ot_attr_ints(n, "dilations", &count);
+    if (!a || count != 2 || all_are(n, "dilations", 1)) return true;
+    const int64_t d = a[0], around_h = s->out_h + 2 * d - s->in_h,
+                  around_w = s->out_w + 2 * d - s->in_w;
+    if (d < 2 || d > DILATION_MOST || a[1] != d || g->values[n->in[0]].dtype != OT_F32)
+        return false;
+    s->pad_top = ot_max(0, around_h / 2);
+    s->pad_left = ot_max(0, around_w / 2);
+    if (s->pad_top % d != 0 || s->pad_left % d != 0) return false;
+    s->batch *= d * d;
+    s->in_h = ot_ceil_div(s->in_h, d);
+    s->in_w = ot_ceil_div(s->in_w, d);
+    s->out_h = ot_ceil_div(s->out_h, d);
+    s->out_w = ot_ceil_div(s->out_w, d);
+    s->pad_top /= d;
+    s->pad_left /= d;
+    return true;
+}
+
 /* The convolution of `batch` maps to h x w outputs; whole: of the model, with the zeros around it.
- */
+ * A dilated one is described as a whole alone. */
 static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t h, int64_t w,
                      bool whole, ot_winograd_sizes *s)
 {
@@ -49,7 +73,8 @@ static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t
     if (!ot_dtype_is_real(x->dtype) || x->rank != 4 || k->rank != 4 || k->dims[2] != 3 ||
         k->dims[3] != 3)
         return false;
-    if (ot_attr_int(n, "group", 1) != 1 || !all_are(n, "strides", 1) || !all_are(n, "dilations", 1))
+    if (ot_attr_int(n, "group", 1) != 1 || !all_are(n, "strides", 1) ||
+        !(whole || all_are(n, "dilations", 1)))
         return false;
     *s = (ot_winograd_sizes){.batch = batch,
                              .in_channels = k->dims[1],
@@ -61,7 +86,7 @@ static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t
                              .threads = 1};
     s->pad_top = ot_max(0, (h + 2 - s->in_h) / 2);
     s->pad_left = ot_max(0, (w + 2 - s->in_w) / 2);
-    return true;
+    return take_apart(g, n, s);
 }
 
 /* The node of the group of the convolution at p that reads v; NULL: v is the group's result. */
@@ -158,6 +183,7 @@ double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const o
         if (cut[d].axis >= 0 && cut[d].axis < 4) e[cut[d].axis] *= cut[d].made / cut[d].tiles;
     }
     bool whole = e[2] >= (double)y->dims[2] && e[3] >= (double)y->dims[3];
+    if (n_dims > 0 && !all_are(n, "dilations", 1)) return 0; /* bodies take them as direct ones */
     if (e[1] < (double)y->dims[1]) return 0; /* tiles of maps have weights of their own */
     if (!describe(g, n, ot_max(1, llround(e[0])), ot_max(1, llround(e[2])),
                   ot_max(1, llround(e[3])), whole, &spec))

@@ -133,6 +133,15 @@ static void planner_and_engine_choose_the_same(void **state)
                     0);
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n"
                     "%y = Conv(%x, %w) {pads=[2,2,2,2], dilations=[2,2]}\noutput %y",
+                    1);
+    check_agreement("input %x : float32[2,32,61,47]\ninit %w : float32[32,32,3,3] = random 1\n"
+                    "%y = Conv(%x, %w) {dilations=[3,3]}\noutput %y",
+                    1);
+    check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n"
+                    "%y = Conv(%x, %w) {pads=[1,1,1,1], dilations=[2,2]}\noutput %y",
+                    0);
+    check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n"
+                    "%y = Conv(%x, %w) {pads=[2,3,2,3], dilations=[2,3]}\noutput %y",
                     0);
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,1,3,3] = random 1\n"
                     "%y = Conv(%x, %w) {pads=[1,1,1,1], group=32}\noutput %y",
