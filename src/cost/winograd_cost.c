@@ -20,8 +20,6 @@
 
 #include <math.h>
 
-#define DILATION_MOST 128 /* of the engine's */
-
 /* Floats of a vector that the target's engine computes with. */
 static int64_t block_of(const ot_target *t)
 {
@@ -38,28 +36,18 @@ static bool all_are(const ot_node *n, const char *name, int64_t x)
     return true;
 }
 
-/* The images that a dilated convolution is many of, as the engine takes them apart (wino_conv.c):
- * in float32, dilated alike both ways, with as many zeros as fall on all of them. */
+/* The same of a dilated one, as the engine takes it apart (wino_conv.c): in float32, dilated alike
+ * both ways. */
 static bool take_apart(const ot_graph *g, const ot_node *n, ot_winograd_sizes *s)
 {
     size_t count;
     const int64_t *a = ot_attr_ints(n, "dilations", &count);
     if (!a || count != 2 || all_are(n, "dilations", 1)) return true;
-    const int64_t d = a[0], around_h = s->out_h + 2 * d - s->in_h,
-                  around_w = s->out_w + 2 * d - s->in_w;
-    if (d < 2 || d > DILATION_MOST || a[1] != d || g->values[n->in[0]].dtype != OT_F32)
-        return false;
-    s->pad_top = ot_max(0, around_h / 2);
-    s->pad_left = ot_max(0, around_w / 2);
-    if (s->pad_top % d != 0 || s->pad_left % d != 0) return false;
-    s->batch *= d * d;
-    s->in_h = ot_ceil_div(s->in_h, d);
-    s->in_w = ot_ceil_div(s->in_w, d);
-    s->out_h = ot_ceil_div(s->out_h, d);
-    s->out_w = ot_ceil_div(s->out_w, d);
-    s->pad_top /= d;
-    s->pad_left /= d;
-    return true;
+    const int64_t d = a[0];
+    if (d < 1 || a[1] != d || g->values[n->in[0]].dtype != OT_F32) return false;
+    s->pad_top = ot_max(0, (s->out_h + 2 * d - s->in_h) / 2);
+    s->pad_left = ot_max(0, (s->out_w + 2 * d - s->in_w) / 2);
+    return ot_winograd_take_apart(s, d);
 }
 
 /* The convolution of `batch` maps to h x w outputs; whole: of the model, with the zeros around it.

@@ -31,9 +31,10 @@
 #define U_PART ((int64_t)320 << 10)
 /* Tiles of such a strip, as many as V_FRESH bytes hold: transforming for 96 takes a tenth of
  * their products' time. */
-#define FRESH_LEAST 48
-#define FRESH_MOST  96
-#define V_FRESH     ((int64_t)4 << 20)
+#define FRESH_LEAST   48
+#define FRESH_MOST    96
+#define V_FRESH       ((int64_t)4 << 20)
+#define DILATION_MOST 128 /* that is taken apart */
 
 /* ---- the way ---- */
 
@@ -166,6 +167,20 @@ bool ot_winograd_sizes_fit(const ot_winograd_sizes *s)
                (const int64_t[]){64 * sizeof(float), s->in_channels + 16, s->out_channels + 16}, 3,
                &n) &&
            n < INT64_MAX / 2;
+}
+
+bool ot_winograd_take_apart(ot_winograd_sizes *s, int64_t d)
+{
+    if (d < 1 || d > DILATION_MOST || s->pad_top % d != 0 || s->pad_left % d != 0 ||
+        !ot_mul_i64(s->batch, d * d, &s->batch))
+        return false;
+    s->in_h = ot_ceil_div(s->in_h, d);
+    s->in_w = ot_ceil_div(s->in_w, d);
+    s->out_h = ot_ceil_div(s->out_h, d);
+    s->out_w = ot_ceil_div(s->out_w, d);
+    s->pad_top /= d;
+    s->pad_left /= d;
+    return true;
 }
 
 int64_t ot_winograd_bytes(const ot_winograd_sizes *s, const ot_winograd_way *way, int64_t block)

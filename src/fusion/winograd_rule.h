@@ -26,6 +26,16 @@ typedef struct ot_winograd_sizes {
  * follows. */
 bool ot_winograd_sizes_fit(const ot_winograd_sizes *s);
 
+/* Of a convolution of dilation d, both ways, s becomes the sizes of the d * d ones without dilation
+ * that it is, in the batch: of images that lie in one another, as large as the largest.
+ *
+ *   dilation 2     0 1 0 1 0     out[y] reads rows that are y modulo d
+ *                  2 3 2 3 2
+ *                  0 1 0 1 0
+ *
+ * false, and s as it was: d is 0 or too large, or the zeros before do not fall on all of them. */
+bool ot_winograd_take_apart(ot_winograd_sizes *s, int64_t d);
+
 /* How a convolution is done. */
 typedef struct ot_winograd_way {
     int64_t m;     /* outputs of a tile, each way: 2, 4 or 6 */

@@ -8,14 +8,12 @@
 #include "conv.h"
 #include "winograd.h"
 
-#define DILATION_MOST 128
-
 static bool is_3x3(const lw_conv *k)
 {
     if (k->win.n != 2 || k->group != 1) return false;
     for (uint32_t a = 0; a < 2; a++)
         if (k->win.kernel[a] != 3 || k->win.stride[a] != 1 || k->win.lo[a] < 0 ||
-            k->win.dilation[a] != k->win.dilation[0] || k->win.lo[a] % k->win.dilation[0] != 0)
+            k->win.dilation[a] != k->win.dilation[0])
             return false;
     return true;
 }
@@ -43,26 +41,15 @@ bool lw_wino_posts(const lw_conv *k, ot_winograd_spec *s)
     return j == k->n_posts;
 }
 
-/* A dilated one is many that lie in one another: out[y] reads rows that are y modulo d.
- *
- *   dilation 2     0 1 0 1 0     four images, each convolved without dilation
- *                  2 3 2 3 2
- *                  0 1 0 1 0
- */
-static void set_dilated(const lw_conv *k, ot_winograd_spec *s)
+/* A dilated one is many that lie in one another. */
+static bool set_dilated(const lw_conv *k, ot_winograd_spec *s)
 {
-    int64_t d = s->apart = k->win.dilation[0];
+    s->apart = k->win.dilation[0];
     for (uint32_t a = 0; a < 2; a++) {
         s->in[a] = k->win.in[a];
         s->out[a] = k->win.out[a];
     }
-    s->sizes.batch *= d * d;
-    s->sizes.in_h = ot_ceil_div(s->sizes.in_h, d);
-    s->sizes.in_w = ot_ceil_div(s->sizes.in_w, d);
-    s->sizes.out_h = ot_ceil_div(s->sizes.out_h, d);
-    s->sizes.out_w = ot_ceil_div(s->sizes.out_w, d);
-    s->sizes.pad_top /= d;
-    s->sizes.pad_left /= d;
+    return ot_winograd_take_apart(&s->sizes, s->apart);
 }
 
 static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
@@ -78,10 +65,7 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
     s->sizes.pad_top = k->win.lo[0];
     s->sizes.pad_left = k->win.lo[1];
     /* tiles and strips (16 bits) are small, and are priced as direct ones */
-    if (k->win.dilation[0] > 1) {
-        if (l->p->outer || k->alone || k->win.dilation[0] > DILATION_MOST) return false;
-        set_dilated(k, s);
-    }
+    if (k->win.dilation[0] > 1 && (l->p->outer || k->alone || !set_dilated(k, s))) return false;
     s->scale = k->scaled ? k->scale : NULL;
     s->bias = k->shift;
     s->room = OT_WINOGRAD_ROOM;

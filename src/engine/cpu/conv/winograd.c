@@ -308,7 +308,6 @@ static tile_run tiles_at(const ot_winograd *w, int64_t at, int64_t end)
                       ot_min(OT_WINO_RUN, ot_min(w->tile_cols - col, end - at))};
 }
 
-/* V of channel block cb, tiles first..end. */
 /* Where an image lies in an array, and its extents there. */
 typedef struct image_place {
     int64_t at, row_stride, pixel_stride, h, w;
@@ -325,6 +324,7 @@ static image_place place_of(const ot_winograd *w, int64_t image, const int64_t s
                          .w = ot_ceil_div(whole[1] - x, d)};
 }
 
+/* V of channel block cb, tiles first..end. */
 static void input_block(const wino_run *r, int64_t cb, int64_t first, int64_t end, float *v,
                         float *columns)
 {
