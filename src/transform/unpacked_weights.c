@@ -12,8 +12,8 @@
  * tensors, and longer. The copy is made while the model loads: else the pages of the file would
  * come with the first run, beside what a run takes.
  *
- *      VGG-16, 512 x 512          169 MB -> 133 MB, loads in 0.15 -> 0.09 s; runs take 5 % longer
- *      ResNet-50, 640 x 640       232 MB -> 199 MB, loads in 0.17 -> 0.12 s; runs take 7 % longer
+ *      VGG-16, 512 x 512          169 MB -> 133 MB, loads in 0.15 -> 0.09 s
+ *      ResNet-50, 640 x 640       232 MB -> 199 MB, loads in 0.17 -> 0.12 s; runs take 10 % longer
  */
 #include "transform_internal.h"
 
