@@ -13,6 +13,8 @@ PREFIX   ?= /usr/local
 DESTDIR  ?=
 LIBDIR   ?= lib
 BUILD    ?= build
+# A complete build whose objects are taken where ENGINE=no and GLPK=no change none (`make no-engine`).
+BASE     ?= $(BUILD)
 # The native engine is a separate part: `ENGINE=no` builds without src/engine/ and the commands that run models.
 ENGINE   ?= yes
 # `GLPK=no` builds without src/select/search/*milp*, lp*: plans are the same, found by label_search.c.
@@ -25,7 +27,7 @@ PYTHON   ?= .venv/bin/python
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror=implicit-function-declaration
 SAN      :=
-CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -Isrc -isystem $(BUILD)/gen
+CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -Isrc -isystem $(BASE)/gen
 CFLAGS   ?=
 # A section for each function: links leave out what nobody reaches, and `make dead` lists it.
 SECTIONS := -ffunction-sections -fdata-sections
@@ -74,9 +76,21 @@ endif
 ifneq ($(SAN)$(filter no,$(ENGINE)),)
 UNIT_SRCS := $(filter-out tests/unit/test_runtime_fields.c,$(UNIT_SRCS))
 endif
-OBJS      := $(SRCS:src/%.c=$(BUILD)/obj/%.o)
-GEN_OBJ   := $(BUILD)/obj/gen/onnx.pb-c.o $(BUILD)/obj/gen/page.o $(BUILD)/obj/gen/benefit_xsd.o
-LIB_OBJS  := $(filter-out $(BUILD)/obj/commands/main.o,$(OBJS)) $(GEN_OBJ)
+OWN_SRCS  := $(SRCS)
+ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
+ifneq ($(ENGINE),yes)
+ORACLE_SRCS := $(filter-out tests/oracle/compare_fusion.c tests/oracle/noise_rule.c tests/oracle/guarded.c,$(ORACLE_SRCS))
+endif
+ifneq ($(BASE),$(BUILD))
+OWN_SRCS    := $(filter $(shell scripts/config_changes.sh sources $(BASE)),$(SRCS))
+OTHERS      := $(shell scripts/config_changes.sh programs $(BASE) $(SRCS))
+# Many plans of what the other tests plan once: that none of them takes long, what a whole range of sizes holds.
+UNIT_SRCS   := $(filter-out $(addprefix tests/unit/test_,plan_scale.c size_bounds.c),$(filter $(OTHERS:%=tests/unit/%.c),$(UNIT_SRCS)))
+ORACLE_SRCS := $(filter $(OTHERS:%=tests/oracle/%.c),$(ORACLE_SRCS))
+endif
+OBJS      := $(OWN_SRCS:src/%.c=$(BUILD)/obj/%.o) $(patsubst src/%.c,$(BASE)/obj/%.o,$(filter-out $(OWN_SRCS),$(SRCS)))
+GEN_OBJ   := $(addprefix $(BASE)/obj/gen/,onnx.pb-c.o page.o benefit_xsd.o)
+LIB_OBJS  := $(filter-out %/obj/commands/main.o,$(OBJS)) $(GEN_OBJ)
 LIB       := $(BUILD)/libonnxtile.a
 # Tile kernels, a library of its own (src/tk/tk.h): nothing of ONNX, no third party.
 TK_LIB    := $(BUILD)/libonnxtile_tk.a
@@ -84,10 +98,6 @@ TK_SRCS   := $(wildcard src/base/*.c src/machine/*.c src/pack/*.c) $(filter-out 
 TOOL      := $(BUILD)/onnx-tile$(EXE)
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 # Oracle programs: read by scripts and end-to-end tests, not run by themselves.
-ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
-ifneq ($(ENGINE),yes)
-ORACLE_SRCS := $(filter-out tests/oracle/compare_fusion.c tests/oracle/noise_rule.c tests/oracle/guarded.c,$(ORACLE_SRCS))
-endif
 ORACLE_BINS := $(ORACLE_SRCS:tests/oracle/%.c=$(BUILD)/tests/%)
 EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
 EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
@@ -102,7 +112,7 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 FUZZ_TIME ?= 240
 SOAK_SEEDS ?= 5000
 
-.PHONY: all tk help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan ubsan-clang ubsan-clang-run sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
+.PHONY: all tk help check unit no-engine golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan ubsan-clang ubsan-clang-run sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
         format-check bench busy cover clean python test-tools wheel wheel-parts ort-library types check-python check-wheel deb check-deb sdist release check-sdist site
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -114,6 +124,7 @@ help:
 	@echo 'make tk           build/libonnxtile_tk.a: tile kernels as a library of their own (src/tk/tk.h)'
 	@echo 'make check        every test: unit, golden, e2e'
 	@echo 'make unit | golden | golden-update | e2e'
+	@echo 'make no-engine    what ENGINE=no GLPK=no changes: the program, and the unit tests of that'
 	@echo 'make soak         SOAK_SEEDS=$(SOAK_SEEDS) random graphs in ONNX Runtime and in the engine, a fifth as many kernels on OpenCL; OT_SEED=n for others'
 	@echo 'make doc-test     commands that the documents show are run, names and links in them checked'
 	@echo 'make site         build/site: the documents as static pages, with search and references; links are checked'
@@ -196,7 +207,7 @@ $(BUILD)/obj/gen/onnx.pb-c.o: $(BUILD)/gen/onnx.pb-c.c $(BUILD)/gen/onnx.pb-c.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE $(OPT) $(SAN) -w -I$(BUILD)/gen -c $< -o $@
 
-$(BUILD)/obj/%.o: src/%.c | $(BUILD)/gen/onnx.pb-c.h
+$(BUILD)/obj/%.o: src/%.c | $(BASE)/gen/onnx.pb-c.h
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(patsubst -I%,-isystem %,$(XML_CFLAGS)) -MMD -MP -c $< -o $@
@@ -260,7 +271,7 @@ $(FUZZERS:%=$(BUILD)/tests/fuzz_%): $(BUILD)/tests/%: tests/fuzz/%.c tests/fuzz/
 
 # Objects of all of them, built by `make unit` and `check` so that none falls behind the library; needs no clang.
 FUZZ_OBJS := $(FUZZERS:%=$(BUILD)/tests/fuzz_%.o)
-$(FUZZ_OBJS): $(BUILD)/tests/%.o: tests/fuzz/%.c | $(BUILD)/gen/onnx.pb-c.h
+$(FUZZ_OBJS): $(BUILD)/tests/%.o: tests/fuzz/%.c | $(BASE)/gen/onnx.pb-c.h
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
@@ -285,6 +296,10 @@ test-tools:
 
 unit: $(UNIT_BINS) $(ORACLE_BINS) $(FUZZ_OBJS)
 	@$(RUN_TESTS) $(UNIT_BINS)
+
+# The unit tests that a build without engine and GLPK changes: what it does not is taken from the complete one.
+no-engine: $(TOOL) $(UNIT_BINS) $(ORACLE_BINS)
+	@$(MAKE) --no-print-directory ENGINE=no GLPK=no BUILD=$(BUILD)/no-engine BASE=$(BUILD) all unit
 
 golden: $(TOOL)
 	@$(RUN_TESTS) scripts/golden.sh
@@ -443,7 +458,7 @@ install: all
 # A library of its own objects: position independent, and nothing to see but include/onnx_tile.h and the program's main, which the program
 # of the wheel calls.
 SHARED := $(BUILD)/libonnxtile.so
-$(BUILD)/obj/shared/main.o: src/commands/main.c | $(BUILD)/gen/onnx.pb-c.h
+$(BUILD)/obj/shared/main.o: src/commands/main.c | $(BASE)/gen/onnx.pb-c.h
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fvisibility=default -Dmain=onnx_tile_main -MMD -MP -c $< -o $@
