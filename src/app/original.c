@@ -11,6 +11,9 @@
  *   write   clone before selection -> tiled graph: where are its constants? -> text
  *   read    text -> graph; its constants are those of the tiled graph -> the model adopts it
  *
+ * (of a weight in pieces "tile/piece/w/0", "tile/piece/w/1" ..., which follow each other: stored
+ * "tile/piece/w"; transform/weight_pieces.c).
+ *
  * Nodes with graphs of the file's own (If, Loop) and calls of functions are in the text by their
  * results only, and are taken from the tiled graph, where they stand unchanged.
  */
@@ -18,6 +21,7 @@
 
 #include "onnx/graph/text.h"
 #include "onnx/import/model_io.h"
+#include "transform/transform.h"
 
 /* A constant of the tiled graph or of a body in it. */
 typedef struct stored {
@@ -136,6 +140,46 @@ static const stored *find_stored(const work *w, const ot_tensor *t)
     return NULL;
 }
 
+/* Piece k of the constant that is called `base`; NULL: there is none. */
+static const stored *piece_of(const work *w, const char *base, size_t n, unsigned k)
+{
+    char name[1024];
+    const int length = snprintf(name, sizeof name, "%.*s/%u", (int)n, base, k);
+    const uint32_t at = length > 0 && (size_t)length < sizeof name ? ot_map_get(w->by_name, name)
+                                                                   : OT_NONE;
+    return at == OT_NONE ? NULL : &w->all[at];
+}
+
+/* The pieces of `base` have the contents of t, one after the other. */
+static bool are_pieces(const work *w, const char *base, size_t n, const ot_tensor *t)
+{
+    size_t at = 0;
+    for (unsigned k = 0; at < t->bytes; k++) {
+        const stored *x = piece_of(w, base, n, k);
+        if (!x || !x->tensor->data || x->tensor->dtype != t->dtype || x->tensor->bytes == 0 ||
+            x->tensor->bytes > t->bytes - at)
+            return false;
+        const char *here = (const char *)t->data + at;
+        if (x->tensor->data != here && memcmp(x->tensor->data, here, x->tensor->bytes) != 0)
+            return false;
+        at += x->tensor->bytes;
+    }
+    return true;
+}
+
+/* What pieces with the contents of t are called, without their numbers; NULL: there are none. */
+static const char *find_pieces(const work *w, const ot_tensor *t)
+{
+    static const char prefix[] = OT_PIECE_PREFIX;
+    for (size_t k = 0; k < w->n && t->data && t->bytes > 0; k++) {
+        const char *name = w->all[k].name, *number = strrchr(name, '/');
+        if (strncmp(name, prefix, sizeof prefix - 1) == 0 && number && strcmp(number, "/0") == 0 &&
+            are_pieces(w, name, (size_t)(number - name), t))
+            return ot_format(w->a, "%.*s", (int)(number - name), name);
+    }
+    return NULL;
+}
+
 /* ---- writing ---- */
 
 ot_status ot_run_keep_original(ot_run *r)
@@ -160,7 +204,8 @@ static ot_status refer(const work *w, const ot_tensor **t, bool *known)
     if (!*known || !ot_product((*t)->dims, (*t)->rank, &n)) return OT_OK;
     const bool plain = (*t)->data && ot_dtype_bits((*t)->dtype) >= 8;
     const stored *x = n > 0 || !plain ? find_stored(w, *t) : NULL;
-    if (!x) {
+    const char *name = x ? x->name : plain && n > 0 ? find_pieces(w, *t) : NULL;
+    if (!name) {
         *known = plain && (n <= OT_TEXT_BRIEF || is_fill(*t));
         return OT_OK;
     }
@@ -168,7 +213,7 @@ static ot_status refer(const work *w, const ot_tensor **t, bool *known)
     if (!named) return ot_fail_nomem(w->m->diag);
     *named = **t;
     named->data = NULL;
-    named->stored = x->name;
+    named->stored = name;
     *t = named;
     return OT_OK;
 }
@@ -244,6 +289,7 @@ static ot_status note(const work *w, ot_model *original, const ot_plan_options *
 {
     bool known = !w->ambiguous;
     qsort(w->all, w->n, sizeof *w->all, by_key);
+    for (size_t k = 0; k < w->n; k++) *ot_map_at(w->by_name, w->all[k].name) = (uint32_t)k;
     OT_TRY(refer_all(w, original->graph, &known));
     if (!known) return OT_OK;
     OT_TRY(note_goal(w->m, o));
@@ -297,11 +343,57 @@ static bool has_tiles(const ot_graph *g)
     return false;
 }
 
+/* t with the contents that the file has in pieces, as they lie there if they follow each other;
+ * *out NULL: it does not have them. Fails: OT_E_NOMEM. */
+static ot_status join(const work *w, const ot_tensor *t, const ot_tensor **out)
+{
+    const size_t n = strlen(t->stored);
+    const int64_t bits = ot_dtype_bits(t->dtype);
+    int64_t elems, bytes, at = 0, size;
+    const char *first = NULL;
+    bool follow = true;
+    *out = NULL;
+    if (bits < 8 || !ot_product(t->dims, t->rank, &elems) || !ot_mul_i64(elems, bits / 8, &bytes) ||
+        bytes == 0)
+        return OT_OK;
+    for (unsigned k = 0; at < bytes; k++, at += size) {
+        const stored *x = piece_of(w, t->stored, n, k);
+        if (!x || !x->tensor->data || x->tensor->dtype != t->dtype || x->tensor->bytes == 0 ||
+            x->tensor->bytes > (uint64_t)(bytes - at))
+            return OT_OK;
+        size = (int64_t)x->tensor->bytes;
+        if (k == 0) first = x->tensor->data;
+        follow = follow && x->tensor->data == first + at;
+    }
+    char *data = follow ? NULL : ot_alloc_n(w->m->arena, (size_t)bytes, 1);
+    ot_tensor *x = OT_NEW(w->m->arena, ot_tensor);
+    if (!x || !(follow || data)) return ot_fail_nomem(w->m->diag);
+    at = 0;
+    for (unsigned k = 0; !follow && at < bytes; k++) {
+        const ot_tensor *piece = piece_of(w, t->stored, n, k)->tensor;
+        memcpy(data + at, piece->data, piece->bytes);
+        at += (int64_t)piece->bytes;
+    }
+    *x = *t;
+    x->data = follow ? first : data;
+    x->bytes = (size_t)bytes;
+    x->stored = NULL;
+    *out = x;
+    return OT_OK;
+}
+
 /* The contents that the text says are elsewhere. *found false: they are not. */
 static ot_status resolve(const work *w, const ot_tensor **t, bool *found)
 {
     if (!(*t)->stored) return OT_OK;
     const uint32_t at = ot_map_get(w->by_name, (*t)->stored);
+    if (at == OT_NONE && *found) {
+        const ot_tensor *joined;
+        OT_TRY(join(w, *t, &joined));
+        *found = joined != NULL;
+        if (joined) *t = joined;
+        return OT_OK;
+    }
     *found = *found && at != OT_NONE && fits(w->all[at].tensor, *t);
     if (!*found) return OT_OK;
     ot_tensor *x = ot_memdup(w->m->arena, w->all[at].tensor, sizeof *x);

@@ -331,6 +331,8 @@ ot_status ot_run_write_plan(ot_run *r)
                                   r->selection.plan->folded_nodes > 0;
     }
     if (r->selection.plan->folds_norms) OT_TRY(ot_fold_norms(r->model->graph, true));
+    if (r->selection.plan->piece_bytes > 0)
+        OT_TRY(ot_split_weights(r->model->graph, r->selection.plan->piece_bytes));
     if (r->selection.plan->n_regions > 0 && r->target.runtime->own_biases)
         OT_TRY(ot_own_biases(r->model->graph));
     if (r->target.runtime->inlines_functions) OT_TRY(ot_write_inlined(r->model->graph));

@@ -149,6 +149,8 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
     if (s == OT_OK && (n > 0 || (*copy)->n_decomposed > 0 || (*copy)->n_rematerialised > 0))
         s = ot_transform_tiles((*copy)->graph, &some);
     if (s == OT_OK && x->how.folds_norms) s = ot_fold_norms((*copy)->graph, false);
+    if (s == OT_OK && x->how.piece_bytes > 0)
+        s = ot_split_weights((*copy)->graph, x->how.piece_bytes);
     int64_t deferred = 0;
     if (s == OT_OK && x->how.defer_from > 0)
         s = ot_defer_packing((*copy)->graph, x->how.defer_from, &deferred);
@@ -388,7 +390,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     ot_sim_figures f = x->untiled;
     const ot_writing *w = &x->how;
     *out = (ot_outcome){.set = *set, .how = *w, .any_regions = set->n > 0};
-    const bool edits = set->n > 0 || w->branch || w->defer_from > 0;
+    const bool edits = set->n > 0 || w->branch || w->defer_from > 0 || w->piece_bytes > 0;
     out->how.data_file = w->data_file && (edits || is_weights(x));
     out->changes = edits || out->how.data_file;
     out->how.folds_norms = w->folds_norms && out->changes;
@@ -462,6 +464,7 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     p->viewed = of->set.n > 0 && of->how.views ? x->t->runtime : NULL;
     p->defer_from = of->how.defer_from;
     p->unpacked_from = of->how.unpacked_from;
+    p->piece_bytes = of->how.piece_bytes;
     p->first_block = of->how.first_block;
     p->n_plain = of->how.n_plain;
     p->plain = ot_memdup(p->arena, of->how.plain, p->n_plain * sizeof *p->plain);

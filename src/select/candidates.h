@@ -36,6 +36,7 @@ typedef struct ot_writing {
     int64_t unjoined_from; /* values of so many bytes stay in pieces; 0: none */
     int64_t defer_from;    /* weights of so many bytes are packed when they are used; 0: none */
     int64_t unpacked_from; /* those of convolutions of so many bytes are not packed; 0: all are */
+    int64_t piece_bytes;   /* large weights are read in pieces of so many bytes; 0: none are */
     /* [n_plain] nor are these, whose convolutions then compute plain maps (plain_maps.c) */
     const ot_id *plain;
     uint32_t n_plain;

@@ -2,6 +2,7 @@
  *
  *   unjoined tiles     large values stay in pieces between regions
  *   views              regions read blocked values through views
+ *   weights in pieces  each is packed while a model loads, and let go of before the next
  *   deferred packing   weights are packed when they are used
  *   hidden extents     the runtime does not know what values take
  *   unpacked weights   convolutions read them as they are
@@ -23,6 +24,7 @@
 #define HIDDEN_SAVES   0.9       /* of what the same plan takes where extents are stated */
 #define HIDDEN_ABOUT   1.02      /* processes that are taken to hold as much: it has more nodes */
 #define DEFERRED_SAVES (2 << 20) /* bytes that packing weights late must save */
+#define PIECES_SAVE    0.95      /* of the process that reads weights whole */
 /* of what is best with fewer of them, or none: it takes time */
 #define UNPACKED_SAVES 0.95
 #define UNPACKED_SURE  0.97 /* of the process, if runs take most of what packing leaves free */
@@ -112,6 +114,32 @@ static ot_status try_views(ot_candidates *x, ot_region_set *won)
         fprintf(stderr, "> Views: %.2f MB -> %.2f MB\n", (double)won->bytes / 1048576.0,
                 (double)bytes / 1048576.0);
     if (x->how.views) won->bytes = bytes;
+    return OT_OK;
+}
+
+/* Large weights in pieces (transform/weight_pieces.c). They take no time, and what is held while a
+ * model loads is lower, so they come before what does take time. */
+static ot_status try_pieces(ot_candidates *x, ot_region_set *won)
+{
+    const int64_t each = x->t->runtime->piece_bytes;
+    ot_sim_figures whole, split;
+    if (!x->how.data_file || x->g->model->dynamic_dims || ot_count_split(x->g, each) == 0)
+        return OT_OK;
+    OT_TRY(ot_candidates_simulate(x, won->all, won->n, &whole));
+    x->how.piece_bytes = each;
+    OT_TRY(ot_candidates_simulate(x, won->all, won->n, &split));
+    const int64_t bytes = ot_score_bytes(&split, &x->base);
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Weights in pieces: %.2f MB -> %.2f MB, process %.2f MB -> %.2f MB\n",
+                (double)won->bytes / 1048576.0, (double)bytes / 1048576.0,
+                (double)ot_process_bytes(&whole) / 1048576.0,
+                (double)ot_process_bytes(&split) / 1048576.0);
+    if (bytes <= won->bytes &&
+        (double)ot_process_bytes(&split) <= PIECES_SAVE * (double)ot_process_bytes(&whole)) {
+        won->bytes = bytes;
+        return OT_OK;
+    }
+    x->how.piece_bytes = 0;
     return OT_OK;
 }
 
@@ -297,7 +325,7 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
     if (x->o.max_tensor && ot_largest_tensor(x->g).bytes > x->o.max_tensor) return OT_OK;
     *won = (ot_region_set){.all = won->all, .bytes = untiled};
     x->how.branch = x->how.hidden = false;
-    x->how.defer_from = x->how.unpacked_from = 0;
+    x->how.defer_from = x->how.unpacked_from = x->how.piece_bytes = 0;
     x->how.n_plain = 0;
     return OT_OK;
 }
@@ -306,6 +334,7 @@ ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won)
 {
     OT_TRY(try_unjoined(x, won));
     OT_TRY(try_views(x, won));
+    OT_TRY(try_pieces(x, won));
     OT_TRY(try_deferred(x, won));
     OT_TRY(try_hidden(x, won));
     OT_TRY(try_unpacked(x, won));

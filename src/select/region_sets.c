@@ -180,7 +180,7 @@ bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_r
 uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set)
 {
     const ot_writing *w = &x->how;
-    const uint64_t base[10] = {w->branch,
+    const uint64_t base[11] = {w->branch,
                                w->hidden,
                                w->views,
                                w->folds_norms,
@@ -189,6 +189,7 @@ uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set)
                                (uint64_t)w->defer_from,
                                (uint64_t)w->unpacked_from,
                                (uint64_t)w->first_block,
+                               (uint64_t)w->piece_bytes,
                                x->at_design};
     uint64_t key = ot_hash_bytes(0, base, sizeof base);
     if (w->n_plain > 0) key = ot_hash_bytes(key, w->plain, w->n_plain * sizeof *w->plain);

@@ -96,6 +96,8 @@ typedef struct ot_plan {
     int64_t defer_from;
     /* weights of convolutions of so many bytes are not packed (stage select/); 0: all are */
     int64_t unpacked_from;
+    /* large weights are read in pieces of about so many bytes (stage select/); 0: none are */
+    int64_t piece_bytes;
     /* [n_plain] weights of convolutions that are not packed whatever their size: their maps are
      * plain tensors, which others read as they are (stage select/) */
     const ot_id *plain;
@@ -177,8 +179,8 @@ void ot_plan_free(ot_plan *p);
 /* The graph is written otherwise than it was read. */
 static inline bool ot_plan_edits(const ot_plan *p)
 {
-    return p->n_regions > 0 || p->in_branch || p->defer_from > 0 || p->narrowed_nodes > 0 ||
-           p->folded_nodes > 0;
+    return p->n_regions > 0 || p->in_branch || p->defer_from > 0 || p->piece_bytes > 0 ||
+           p->narrowed_nodes > 0 || p->folded_nodes > 0;
 }
 /* The model is: its graph, or where its weights are. */
 static inline bool ot_plan_changes(const ot_plan *p) { return ot_plan_edits(p) || p->data_file; }

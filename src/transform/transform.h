@@ -74,6 +74,17 @@ ot_status ot_fold_distinct(ot_graph *g) OT_MUST_USE;
  * numbers. Call last: nodes stand where they are to run. Requires and keeps ORDER, USES, SHAPES.
  * Fails: OT_E_NOMEM. */
 ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_USE;
+#define OT_SPLIT_FROM 2 /* weights are split from so many pieces on */
+/* piece k of constant w is called so, w, "/", k */
+#define OT_PIECE_PREFIX "tile/piece/"
+/* Weights of float32 of OT_SPLIT_FROM * `each` bytes or more of Gemms with transB and of
+ * convolutions of one group, whose results are small beside them, are read in pieces of about
+ * `each` bytes, rows of what they were, by as many operators, whose results a Concat joins
+ * (weight_pieces.c). Call after ot_fold_norms, before ot_defer_packing and ot_branch. Requires
+ * SHAPES; keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
+ot_status ot_split_weights(ot_graph *g, int64_t each) OT_MUST_USE;
+/* How many it would split. Requires ORDER, USES, SHAPES. */
+uint32_t ot_count_split(const ot_graph *g, int64_t each);
 /* Mark the weights of float32 of `from` bytes or more that only convolutions of g read, which is
  * to become a branch: ot_branch writes them so that no runtime packs them (unpacked_weights.c).
  * Returns how many there are. Call before ot_transform_tiles, whose bodies capture them then.

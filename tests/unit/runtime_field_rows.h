@@ -88,6 +88,7 @@ static const row FIELDS[] = {
     R(deferred_seconds, REAL),
     R(captured_rows, REAL),
     R(unpacked, TABLE),
+    R(piece_bytes, INT),
     R(expands_columns, BOOL),
     R(node_bytes, INT),
     R(loop_bytes, INT),

@@ -243,6 +243,7 @@ static bool differs(subject *x, uint32_t k)
 /* Not shown by the networks here: they need larger ones, whose plans take too long for a test. */
 static const char *const NEEDS_LARGER[] = {
     "onnxruntime ot_runtime maps_weights",     /* 1 MiB of weights; tests/e2e/data_file.sh */
+    "onnxruntime ot_runtime piece_bytes",      /* 8 MiB; tests/e2e/weight_pieces.sh */
     "onnxruntime ot_runtime expands_columns",  /* weights that are not packed, in such a file: */
     "onnxruntime ot_unpacked_price pointwise", /* tests/e2e/unpacked_weights.sh, test_unpacked.c */
     "onnxruntime ot_unpacked_price windows",

@@ -291,6 +291,9 @@ typedef struct ot_runtime {
     double deferred_seconds;
     /* weights in a file beside the model that the runtime does not know are read there */
     ot_unpacked_price unpacked;
+    /* it maps weights in such a file and packs them one after the other: large ones are written as
+     * pieces of so many bytes; 0: they are not */
+    int64_t piece_bytes;
     /* a matrix product in a loop of a branch packs the weight that it captures anew each time,
      * which takes as long as so many rows; 0: it does not */
     double captured_rows;

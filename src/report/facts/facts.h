@@ -186,6 +186,7 @@ typedef struct ot_fact_totals {
     int64_t defer_from;
     /* those of convolutions of so many bytes or more are not packed; 0: all are */
     int64_t unpacked_from;
+    int64_t piece_bytes; /* large weights are read in pieces of so many bytes; 0: none are */
     int64_t first_block; /* bytes of a tensor that comes before the branch runs; 0: none does */
     uint32_t n_plain;    /* weights, beside these, that are not: maps that others read plain */
     /* written as a branch, in which the runtime keeps no block for the graph's tensors */

@@ -532,6 +532,7 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
                                                     !ot_runtime_sequences(x->t->runtime),
                                  .defer_from = x->p->defer_from,
                                  .unpacked_from = x->p->unpacked_from,
+                                 .piece_bytes = x->p->piece_bytes,
                                  .first_block = x->p->first_block,
                                  .n_plain = x->p->n_plain,
                                  .in_branch = x->p->in_branch,

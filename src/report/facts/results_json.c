@@ -154,6 +154,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     if (t->folded_nodes > 0) ot_json_put_int(&j, "folded_nodes", t->folded_nodes);
     if (t->defer_from > 0) ot_json_put_int(&j, "deferred_packing_from_bytes", t->defer_from);
     if (t->unpacked_from > 0) ot_json_put_int(&j, "unpacked_weights_from_bytes", t->unpacked_from);
+    if (t->piece_bytes > 0) ot_json_put_int(&j, "weight_piece_bytes", t->piece_bytes);
     if (t->first_block > 0) ot_json_put_int(&j, "first_block_bytes", t->first_block);
     if (t->n_plain > 0) ot_json_put_int(&j, "plain_maps", t->n_plain);
     if (t->dynamic_dims) ot_json_put_truth(&j, "dynamic_dims", true);

@@ -515,6 +515,9 @@ ot_status ot_results_print(const ot_facts *r, bool all, size_t columns, FILE *f)
             "\n%*sweights of convolutions of %lld KiB and more are read as they are: %s does not "
             "pack them while it loads\n",
             MARGIN, "", (long long)(r->totals.unpacked_from >> 10), r->runtime);
+    if (r->totals.piece_bytes > 0)
+        fprintf(f, "\n%*slarge weights are read in pieces of %lld MiB: %s packs them one by one\n",
+                MARGIN, "", (long long)(r->totals.piece_bytes >> 20), r->runtime);
     if (r->totals.n_plain > 0)
         fprintf(f,
                 "\n%*sweights of %u more %s are read so, for who reads the maps: %s does not hold "
