@@ -2,6 +2,8 @@
 #include "ops/tile_places.h"
 #include "sequence.h"
 
+#define FEW_OPERANDS 32
+
 static ot_why opaque_reason(const ot_graph *g, const ot_node *n)
 {
     if (ot_access_known(n)) return OT_WHY_NONE;
@@ -43,9 +45,11 @@ static ot_why shape_reason(const ot_seq *s, const ot_node *n)
 static ot_status axes_reason(const ot_seq *s, const ot_node *n, ot_why *why)
 {
     const ot_graph *g = s->g;
-    int8_t *in_axis = OT_NEW_N(s->arena, int8_t, n->n_in + 1u),
-           *out_axis = OT_NEW_N(s->arena, int8_t, n->n_out + 1u);
-    if (!in_axis || !out_axis) return ot_fail_nomem(g->model->diag);
+    int8_t few[FEW_OPERANDS] = {0}; /* all nodes of large graphs are asked about */
+    const size_t wanted = (size_t)n->n_in + n->n_out + 2;
+    int8_t *in_axis = wanted <= FEW_OPERANDS ? few : OT_NEW_N(s->arena, int8_t, wanted),
+           *out_axis = in_axis ? in_axis + n->n_in + 1 : NULL;
+    if (!out_axis) return ot_fail_nomem(g->model->diag);
     int64_t widest = 0;
     bool cut = false, any = false;
     ot_why reason = OT_WHY_ALL_ONES;

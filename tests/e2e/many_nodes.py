@@ -8,7 +8,7 @@ import sys
 tool, folder = sys.argv[1:3]
 FEW, MANY = 3000, 30000
 KINDS = {'chain': ['Relu', 'Sigmoid'], 'sums': ['Conv', 'Sigmoid', 'Add']}
-BYTES = 4096  # a node, by which more of them raise the process' peak
+BYTES = 3000  # a node, by which more of them raise the process' peak
 
 
 def network(kind, n):

@@ -41,7 +41,7 @@ typedef struct state {
 } state;
 
 typedef struct front {
-    state s[STATES_MAX];
+    state *s; /* [n] */
     uint32_t n;
 } front;
 
@@ -51,8 +51,9 @@ typedef struct solver {
     ot_trial *tr;
     const ot_target *t;
     const ot_plan_options *o;
-    front *f;           /* [n + 1] */
-    ot_choice *choices; /* [n_choices] */
+    front *f;               /* [n + 1] as many states as each has, but for the next one: `open` */
+    state open[STATES_MAX]; /* of the end at hand */
+    ot_choice *choices;     /* [n_choices] */
     uint32_t n_choices;
     size_t cap_choices;
     ot_choice *near; /* [n_near] see note_near */
@@ -148,20 +149,6 @@ static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, dou
         if (at == v->f[to].n) v->f[to].n++;
     }
     return true;
-}
-
-bool ot_splits_fusion(const ot_seq *s, uint32_t first)
-{
-    if (s->inside[first]) return true;
-    if (first >= s->n || !s->fused[first]) return false;
-    const ot_node *n = &s->g->nodes[s->node[first]];
-    if (n->op == OT_OP_DequantizeLinear) return false; /* it joins what follows */
-    for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && s->act[n->in[k]] && s->def[n->in[k]] != OT_NONE &&
-            s->def[n->in[k]] < first && s->g->values[n->in[k]].n_uses == 1 &&
-            s->head[s->def[n->in[k]]] == s->head[first])
-            return true;
-    return false;
 }
 
 /* Seconds for n nodes that run while so many bytes are live. */
@@ -388,7 +375,8 @@ static ot_status try_node(solver *v, uint32_t end)
     return OT_OK;
 }
 
-static ot_status solve_end(solver *v, uint32_t end)
+/* All ways to the sequence's end at hand, while v->open holds those that are worth it. */
+static ot_status try_end(solver *v, uint32_t end)
 {
     const ot_seq *s = v->s;
     uint32_t missed = v->limit->n_large ? v->limit->before[end + 1] - v->limit->before[end] : 0;
@@ -407,6 +395,16 @@ static ot_status solve_end(solver *v, uint32_t end)
     if (v->record) v->record->complete = true;
     v->record = NULL;
     return OT_OK;
+}
+
+/* Most fronts have one state or two; large graphs have many fronts. */
+static ot_status solve_end(solver *v, uint32_t end)
+{
+    front *f = &v->f[end + 1];
+    f->s = v->open;
+    OT_TRY(try_end(v, end));
+    f->s = ot_memdup(v->s->arena, v->open, f->n * sizeof *f->s);
+    return f->s ? OT_OK : ot_fail_nomem(v->s->g->model->diag);
 }
 
 double ot_time_allowed(const ot_seq *s, const ot_plan_options *o)
@@ -567,8 +565,8 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
         if (o->memory_budget == 0) v.time_limit = s->time[s->n] * t->runtime->about;
     }
     if (v.limit->n_large > 0) v.time_limit = 0; /* what has to be in tiles is, whatever it costs */
-    v.f[0].n = 1;
-    v.f[0].s[0] = (state){.choice = OT_NONE};
+    state start = {.choice = OT_NONE};
+    v.f[0] = (front){&start, 1};
     const uint64_t work = ot_trial_work(tr),
                    work_max = work + (v.cache || work == 0 ? WORK_MAX : WORK_ALONE);
     for (uint32_t end = 0; end < s->n; end++) {

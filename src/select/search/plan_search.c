@@ -23,7 +23,7 @@
 
 static ot_status list_barriers(const ot_seq *s, ot_plan *p)
 {
-    p->barriers = OT_NEW_N(p->arena, ot_barrier, s->n + 1u);
+    p->barriers = OT_NEW_N(s->arena, ot_barrier, s->n + 1u);
     if (!p->barriers) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t k = 0; k < s->n; k++) {
         ot_why why;
@@ -57,7 +57,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
     uint32_t n_cut = 0; /* the path has a step for every node that is left whole */
     for (uint32_t k = 0; k < path->n; k++) n_cut += path->steps[k].n_dims > 0;
     p->regions = OT_NEW_N(p->arena, ot_region, n_cut + 1u);
-    p->refused = OT_NEW_N(p->arena, ot_refusal, n_cut + s->n + 1u);
+    p->refused = OT_NEW_N(s->arena, ot_refusal, n_cut + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_interval_ends_list(s, path, &at));
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
@@ -256,7 +256,7 @@ static ot_status plan_streams(ot_planner *x, const ot_plan_options *o, const ot_
     const ot_seq *s = &x->s;
     OT_TRY(ot_planner_streams(x, o, p->arena, built));
     p->regions = OT_NEW_N(p->arena, ot_region, built->n + 1u);
-    p->refused = OT_NEW_N(p->arena, ot_refusal, built->n + s->n + 1u);
+    p->refused = OT_NEW_N(s->arena, ot_refusal, built->n + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_recombine(s, o, built, p->regions, &p->n_regions));
     OT_TRY(total(s, p));
@@ -329,12 +329,16 @@ static ot_status plan_within(ot_planner *x, const ot_plan_options *o, ot_limit *
     return ot_limit_fail(limit, &x->s, p);
 }
 
-/* What a plan tells besides its regions. */
+/* What a plan tells besides its regions. Lists that had room for every node so far take no more
+ * than they hold. */
 static ot_status finish(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
                         const ot_plan_options *o, ot_plan *p)
 {
     OT_TRY(ot_region_ends_list(s, p));
     OT_TRY(ot_refusals_list(s, o, p));
+    p->barriers = ot_memdup(p->arena, p->barriers, p->n_barriers * sizeof *p->barriers);
+    p->refused = ot_memdup(p->arena, p->refused, p->n_refused * sizeof *p->refused);
+    if (!p->barriers || !p->refused) return ot_fail_nomem(s->g->model->diag);
     return o->detail ? ot_plan_detail_fill(s, w, tr, t, p) : OT_OK;
 }
 
@@ -519,7 +523,7 @@ static ot_status refuse_idle(const ot_seq *s, const ot_region *idle, uint32_t n_
 static ot_status take_in(ot_planner *x, const ot_plan_parts *of, ot_plan *p)
 {
     const ot_seq *s = &x->s;
-    p->refused = OT_NEW_N(p->arena, ot_refusal, (size_t)of->n_idle + s->n + 1u);
+    p->refused = OT_NEW_N(s->arena, ot_refusal, (size_t)of->n_idle + s->n + 1u);
     p->regions = OT_NEW_N(p->arena, ot_region, of->n + 1u);
     if (!p->refused || !p->regions) return ot_fail_nomem(x->g->model->diag);
     for (uint32_t k = 0; k < of->n; k++) {

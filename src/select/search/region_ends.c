@@ -145,6 +145,20 @@ ot_status ot_region_ends_list(const ot_seq *s, ot_plan *p)
     return OT_OK;
 }
 
+bool ot_splits_fusion(const ot_seq *s, uint32_t first)
+{
+    if (s->inside[first]) return true;
+    if (first >= s->n || !s->fused[first]) return false;
+    const ot_node *n = &s->g->nodes[s->node[first]];
+    if (n->op == OT_OP_DequantizeLinear) return false; /* it joins what follows */
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && s->act[n->in[k]] && s->def[n->in[k]] != OT_NONE &&
+            s->def[n->in[k]] < first && s->g->values[n->in[k]].n_uses == 1 &&
+            s->head[s->def[n->in[k]]] == s->head[first])
+            return true;
+    return false;
+}
+
 /* ---- refusals ---- */
 
 /* whys[node]: why it is in no region beside it. */

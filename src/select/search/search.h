@@ -57,7 +57,7 @@ typedef struct ot_interval_path {
  * everything legal is to be tiled; else no limit (DBL_MAX). */
 double ot_time_allowed(const ot_seq *s, const ot_plan_options *o);
 /* The node at `first` is merged into what comes before it: no boundary between them. first <= s->n.
- */
+ * (region_ends.c) */
 bool ot_splits_fusion(const ot_seq *s, uint32_t first);
 /* What the intervals of a sequence cost in their tilings, for one goal: the same for all plans
  * that are not forced, near a node, or pay for what is kept. */
