@@ -26,6 +26,9 @@ def models(d):
     write('strange', [node('Strange', 'x', 'y', 'odd')], [value('x', [1])], [value('y', [1])])
     write('words', [node('Identity', 'x', 'y')], [value('x', [1], T.STRING)], [value('y', [1], T.STRING)])
     write('rankless', [node('Relu', 'x', 'y')], [value('x', None)], [value('y', None)])
+    m = model([node('Relu', 'few', 'y', 'thin')], [], [value('y', [4])])
+    m.graph.sparse_initializer.append(helper.make_sparse_tensor(constant('few', [2]), constant('at', [1], 'i8'), [4]))
+    save(m, f'{d}/sparse.onnx')
     x = np.array([[1, 2, 3], [-4, 5, -6]], 'f4')
     arrays = {'x': x, 'xf': np.asfortranarray(x), 'double': x.astype('f8'), 'flat': x.ravel(),
               'wide': np.zeros((2, 4), 'f4'), 'w1': np.array([10], 'f4')}

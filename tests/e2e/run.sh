@@ -75,6 +75,7 @@ expect 1 "$TOOL" run chain.onnx --input x=wide.npy; says "input 'x' has shape [?
 expect 2 "$TOOL" run chain.onnx --shape q=1,3; says '--shape q'
 expect 2 "$TOOL" run chain.onnx --input x=x.npy --shape x=4,3; says '--shape x'
 expect 1 "$TOOL" run strange.onnx; says "node 'odd' (Strange): the engine does not have this operator"
+expect 1 "$TOOL" run sparse.onnx; says "node 'thin' (Relu): initializer 'few' is sparse, which the engine does not take"
 expect 1 "$TOOL" run words.onnx; says "input 'x' is string"
 expect 1 "$TOOL" run rankless.onnx; says "input 'x' has no known rank"
 expect 1 "$TOOL" run none.onnx; says "cannot open 'none.onnx'"

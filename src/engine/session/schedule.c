@@ -201,11 +201,22 @@ static ot_status too_many(const ot_schedule *p, const ot_node *n)
                    ot_node_label(n, label, sizeof label));
 }
 
+/* Nothing makes or hands it over, and no contents are known. */
+static bool is_sparse(const ot_value *v)
+{
+    return !v->is_tensor && !v->init && !v->is_input && !v->is_outer && v->producer == OT_NONE;
+}
+
 /* Implementations find the operands that their operator needs. Nodes of opsets too old for the
  * passes had others: their implementations look themselves. */
 static ot_status check_operands(const ot_schedule *p, const ot_node *n)
 {
     char label[OT_LABEL_MAX], why[80];
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && is_sparse(&p->g->values[n->in[k]]))
+            return ot_fail(p->s->d, OT_E_INPUT,
+                           "%s: initializer '%.160s' is sparse, which the engine does not take",
+                           ot_node_label(n, label, sizeof label), p->g->values[n->in[k]].name);
     if (!ot_node_lacks(n, why, sizeof why)) return OT_OK;
     return ot_fail(p->s->d, OT_E_INPUT, "%s: %s", ot_node_label(n, label, sizeof label), why);
 }
