@@ -63,6 +63,8 @@ def rows():
     nested = e2e + 'nested_bodies.py'
     yield ('bodies inside of bodies', 'nested_bodies', f'{sum(size(nested, "KINDS") ** n for n in (1, 2, 3))} orders of If, Loop, Scan and calls', '1',
            'shapes, a gate, the engine; untrue statements in bodies')
+    yield ('kinds that few exporters write', 'unusual_models', f'{number(e2e + "unusual_models.py", r"COUNT = ([0-9]+)")} models', '-',
+           'defaults, goal memory, by force')
     yield ('one size for all commands', 'free_sizes', f'{len(re.findall("^[a-z0-9]+ [a-z]+=", text_of(free), re.M))} models with free sizes', '3',
            'tiling, explain, gate, verify, run, bench; tiled and for the engine')
     yield ('gates and budgets that pass empty', 'unknown_sizes', f'{size(sizes, "ROWS")} models, sizes known and not', '-',
