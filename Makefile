@@ -27,6 +27,8 @@ PYTHON   ?= .venv/bin/python
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror=implicit-function-declaration
 SAN      :=
+# Of the tests' own code, which is compiled for one run.
+TEST_OPT ?= -O1
 CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -Isrc -isystem $(BASE)/gen
 CFLAGS   ?=
 # A section for each function: links leave out what nobody reaches, and `make dead` lists it.
@@ -71,10 +73,10 @@ override CFLAGS += -Wno-conversion -Wno-format -Wno-format-extra-args
 LDLIBS    += -lbcrypt -lshell32 -lws2_32
 EXE       := .exe
 endif
-# Thousands of plans that ask whether each number of a runtime counts: nothing that a sanitizer or a build
-# without the engine would add to.
+# Thousands of plans that ask whether each number of a runtime counts, and large graphs that nothing is to be planned
+# for: nothing that a sanitizer or a build without the engine would add to.
 ifneq ($(SAN)$(filter no,$(ENGINE)),)
-UNIT_SRCS := $(filter-out tests/unit/test_runtime_fields.c,$(UNIT_SRCS))
+UNIT_SRCS := $(filter-out tests/unit/test_runtime_fields.c tests/unit/test_plan_scale.c,$(UNIT_SRCS))
 endif
 OWN_SRCS  := $(SRCS)
 ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
@@ -84,8 +86,8 @@ endif
 ifneq ($(BASE),$(BUILD))
 OWN_SRCS    := $(filter $(shell scripts/config_changes.sh sources $(BASE)),$(SRCS))
 OTHERS      := $(shell scripts/config_changes.sh programs $(BASE) $(SRCS))
-# Many plans of what the other tests plan once: that none of them takes long, what a whole range of sizes holds.
-UNIT_SRCS   := $(filter-out $(addprefix tests/unit/test_,plan_scale.c size_bounds.c),$(filter $(OTHERS:%=tests/unit/%.c),$(UNIT_SRCS)))
+# What a whole range of sizes holds: many plans of what other tests plan once.
+UNIT_SRCS   := $(filter-out tests/unit/test_size_bounds.c,$(filter $(OTHERS:%=tests/unit/%.c),$(UNIT_SRCS)))
 ORACLE_SRCS := $(filter $(OTHERS:%=tests/oracle/%.c),$(ORACLE_SRCS))
 endif
 OBJS      := $(OWN_SRCS:src/%.c=$(BUILD)/obj/%.o) $(patsubst src/%.c,$(BASE)/obj/%.o,$(filter-out $(OWN_SRCS),$(SRCS)))
@@ -237,7 +239,8 @@ $(TOOL): $(BUILD)/obj/commands/main.o $(LIB)
 $(BUILD)/tests/%: tests/unit/%.c $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -Itests/unit -Itests/oracle $(patsubst -I%,-isystem %,$(XML_CFLAGS)) $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
+	$(Q)$(CC) $(CPPFLAGS) -Itests/unit -Itests/oracle $(patsubst -I%,-isystem %,$(XML_CFLAGS)) $(CFLAGS) $(TEST_OPT) \
+	    $(if $(findstring sanitize,$(SAN)),-DOT_SANITIZED) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
 	    $(CMOCKA_LIBS) $(LDLIBS)
 
 # Sees the library of tile kernels, and nothing else.
@@ -342,7 +345,7 @@ asan: python
 
 # Both in one build: what .ci/run has the time for. gcc warns of more that may be uninitialized when it instruments.
 sanitize:
-	@ASAN_OPTIONS=$(ASAN) $(LSAN) UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory BUILD=build/sanitize OPT='-O1 -g' \
+	@ASAN_OPTIONS=$(ASAN) $(LSAN) UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory BUILD=build/sanitize OPT='-O1 -g1' \
 	    SAN='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-maybe-uninitialized' unit
 
 ubsan: python
@@ -354,7 +357,7 @@ CLANG_TESTS := import raise reader changing_files shape other_size plan plan_che
     engine engine_npy engine_lower engine_chain engine_half engine_rows engine_session_arrays engine_lies
 ubsan-clang:
 	$(Q)scripts/setup.sh fuzz
-	@UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory CC=clang BUILD=build/ubsan-clang OPT=-O1 \
+	@UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory CC=clang BUILD=build/ubsan-clang OPT=-O0 \
 	    SAN='-fsanitize=undefined,integer-divide-by-zero -fno-sanitize-recover=all' ubsan-clang-run
 
 ubsan-clang-run: $(CLANG_TESTS:%=$(BUILD)/tests/test_%)

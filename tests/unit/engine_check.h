@@ -21,7 +21,7 @@ typedef struct bench {
 
 static inline ot_model *text_model(const char *graph, ot_diag *d)
 {
-    char text[20000];
+    char text[25000];
     ot_model *m = NULL;
     snprintf(text, sizeof text, "model ir 8 opset 17\ngraph main {\n%s\n}\n", graph);
     if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s", d->message);

@@ -6,6 +6,7 @@
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many random graphs. OT_DEVICE=vulkan: on that alone.
  */
+#define OT_EVERY_API
 #include "cuda_rig.h"
 #include "engine_graphs.h"
 #include "engine_device_rig.h"

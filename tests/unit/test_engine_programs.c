@@ -7,6 +7,7 @@
  * So a place that is given away too early, a window that is off by one, a border that is padded
  * twice shows as a wrong number.
  */
+#include "cases.h"
 #include "engine_check.h"
 
 #include <math.h>
@@ -412,7 +413,7 @@ static void run_regions(const graph_text *t, const char *called, const char *tar
     close_truth(&x);
 }
 
-#define SEEDS 12
+#define SEEDS CASES(12)
 
 static const char *const TARGETS[] = {"tlf-16m", "ascend-a2", "h200"};
 

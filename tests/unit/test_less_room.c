@@ -1,4 +1,5 @@
 /* Plans whose tiles take less of a scratchpad than there is (src/select/less_room.c). */
+#include "cases.h"
 #include "select/check/plan_check.h"
 #include "select/select.h"
 
@@ -87,7 +88,7 @@ static void network(uint64_t *state, char *out, size_t n)
              inits, nodes, v);
 }
 
-#define NETWORKS 8
+#define NETWORKS CASES(8)
 #define ABOUT    1.05 /* what a node costs untiled depends on the fast memory as well */
 
 /* Printed, and taken from SEED. */

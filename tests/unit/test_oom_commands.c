@@ -11,6 +11,7 @@
  * sanitizers see the rest), and no file is left but whole ones. What libxml2, GLPK and oneDNN
  * take for themselves is out of reach.
  */
+#include "cases.h"
 #include "app/pipeline.h"
 #include "commands/plan_memory.h"
 #include "commands/run_command.h"
@@ -197,7 +198,7 @@ static bool step(const walk *w, long k, const char *want, size_t n_want)
 
 /* A walk of more allocations fails every so many of them only, unless ONNX_TILE_OOM_ALL is set
  * (a minute). */
-#define RUNS 300
+#define RUNS CASES(300)
 
 static void walk_all(const walk *w)
 {

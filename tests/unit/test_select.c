@@ -1,6 +1,7 @@
 /* The choice of a plan (src/select): limits are constraints, so that a looser one never holds more;
  * what one goal finds competes for the other; variants of the model, and what is left when memory
  * runs out. */
+#include "cases.h"
 #include "select/variant.h"
 
 #include "ops/shape.h"
@@ -128,7 +129,7 @@ static ot_status take(const char *text, const ot_plan_options *o, taken *out)
     return take_on(text, o, 0, out);
 }
 
-#define NETWORKS 12
+#define NETWORKS CASES(12)
 
 /* Printed, and taken from SEED. */
 static uint64_t first_seed(void)

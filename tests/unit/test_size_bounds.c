@@ -1,6 +1,7 @@
 /* Bounds over ranges of sizes (src/select/bounds) against brute force: random networks, tiled,
  * every size of a small range looked at by itself; terms of extents (src/ops/size_terms.c)
  * against shape inference. What processes take is scripts/bounds_truth.py. */
+#include "cases.h"
 #include "seeded.h"
 #include "stingy.h"
 
@@ -115,7 +116,8 @@ static void brute_force(void **state)
     (void)state;
     uint32_t regions = 0, proved = 0, refused = 0, elsewhere = 0, streams = 0;
     const char *more = getenv("OT_SEEDS");
-    for (int k = 0; k < (more ? atoi(more) : 24); k++) {
+    const uint32_t n = more ? (uint32_t)atoi(more) : CASES(24);
+    for (uint32_t k = 0; k < n; k++) {
         char body[4096];
         ranged r;
         grow(body, sizeof body);
@@ -161,7 +163,7 @@ static void brute_force(void **state)
     print_message("%u proved, %u regions, %u hand rows on, %u with sizes that are refused, %u "
                   "largest elsewhere than untiled\n",
                   proved, regions, streams, refused, elsewhere);
-    assert_true(proved > 5 && regions > 5 && streams > 0);
+    assert_true(proved + 1 > n / 4 && regions + 1 > n / 4 && (streams > 0 || n < 24));
 }
 
 /* What a region holds is most where its last tile is longest, which need not be at the largest
