@@ -14,7 +14,7 @@
  * would have to be written anew. The Concat copies outputs that are small beside the weight.
  *
  *      VGG-16, 448 x 448          927 MB -> 650 MB
- *      AlexNet, 224 x 224         329 MB -> 249 MB; runs take as long
+ *      AlexNet, 224 x 224         329 MB -> 249 MB; runs take 1 to 3 % longer
  */
 #include "transform.h"
 
