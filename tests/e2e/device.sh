@@ -141,7 +141,8 @@ run_on() {
     grep -q "functions, read in" "$tmp/out" || fail "the program is compiled again: $(cat "$tmp/out")"
     grep -q "9 nodes on the device, 0 on the host" "$tmp/out" || fail "nodes: $(cat "$tmp/out")"
     expect 0 "$TOOL" "$tmp/net.ot" -o "$tmp/tiled.onnx" --emit engine --force --l2 64K -q
-    expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --json --output-dir "$tmp/tiled"
+    # shaders of tiles as the driver makes them fast: most of the time is that of its compiler
+    POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --json --output-dir "$tmp/tiled"
     py figures "$tmp" "$tmp/out" "$api" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 
     # looked at: memory of activations is NaN before each run, and nothing of it is in what comes out
@@ -193,7 +194,7 @@ run_on() {
     expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device "$api" --repeat 1 --trace "$tmp/bench.json" -q
     py trace "$tmp" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
     # the same in reports
-    expect 0 "$TOOL" bench "$tmp/net.ot" --force --l2 64K --device "$api" --repeat 1 --json --report "$tmp/r.html" --report "$tmp/r.xml" \
+    POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable expect 0 "$TOOL" bench "$tmp/net.ot" --force --l2 64K --device "$api" --repeat 1 --json --report "$tmp/r.html" --report "$tmp/r.xml" \
         --report "$tmp/r.json" --report "$tmp/r.csv"
     cp "$tmp/out" "$tmp/figures.json"
     expect 0 xmllint --noout --schema "$root/reports/benefit.xsd" "$tmp/r.xml"
