@@ -160,18 +160,29 @@ static ot_status make_again(ot_model *m, int64_t least, uint32_t most, uint32_t 
     return *n > 0 ? ot_rematerialise_norms(m->graph, picked, *n) : OT_OK;
 }
 
-/* Values that late readers make again. Where values of the whole graph have one block that is
- * placed before it runs: else what waits fills places that others leave. */
-static ot_status make_skips(ot_model *m, int64_t least, uint32_t most, uint32_t *n)
+/* Values that late readers make again. */
+static ot_status make_skips(ot_model *m, ot_remat_kind kind, int64_t least, uint32_t most,
+                            uint32_t *n)
 {
     ot_remat_skip all[OT_REMAT_MAX];
     ot_id picked[OT_REMAT_MAX];
     uint32_t found = 0;
     *n = 0;
-    OT_TRY(ot_rematerialise_find_skips(m->graph, all, OT_REMAT_MAX, &found));
+    OT_TRY(ot_rematerialise_find_skips(m->graph, kind, all, OT_REMAT_MAX, &found));
     for (uint32_t k = 0; k < found && *n < most && all[k].bytes >= least; k++)
         picked[(*n)++] = all[k].value;
-    return *n > 0 ? ot_rematerialise_skips(m->graph, picked, *n) : OT_OK;
+    return *n > 0 ? ot_rematerialise_skips(m->graph, kind, picked, *n) : OT_OK;
+}
+
+static bool is_one(ot_variant_kind kind)
+{
+    return kind == OT_VARIANT_AGAIN_ONE || kind == OT_VARIANT_SKIPS_ONE ||
+           kind == OT_VARIANT_POOLED_ONE;
+}
+
+bool ot_variant_is_pooled(ot_variant_kind kind)
+{
+    return kind == OT_VARIANT_POOLED || kind == OT_VARIANT_POOLED_ONE;
 }
 
 /* Make the kind's edits in m, a copy of the plain variant's graph; *n: of how many things. */
@@ -179,14 +190,16 @@ static ot_status edit(const ot_variant_group *x, ot_variant_kind kind, ot_model 
 {
     const ot_candidates *plain = x->v[OT_VARIANT_PLAIN].c;
     const int64_t least = (int64_t)(LARGE * (double)plain->own->untiled.peak_bytes);
-    const bool one = kind == OT_VARIANT_AGAIN_ONE || kind == OT_VARIANT_SKIPS_ONE;
-    const uint32_t most = one ? 1 : OT_REMAT_MAX;
+    const uint32_t most = is_one(kind) ? 1 : OT_REMAT_MAX;
     uint32_t norms;
     *n = 0;
     if (kind == OT_VARIANT_WRAPS) return ot_move_wraps(m->graph, n);
+    if (ot_variant_is_pooled(kind)) return make_skips(m, OT_REMAT_POOLED, least, most, n);
+    /* Where values of the whole graph have one block that is placed before it runs: else what waits
+     * fills places that others leave. */
     if (kind == OT_VARIANT_SKIPS || kind == OT_VARIANT_SKIPS_ONE) {
         if (!ot_runtime_places_all(x->r->target->runtime)) return OT_OK;
-        OT_TRY(make_skips(m, least, most, n));
+        OT_TRY(make_skips(m, OT_REMAT_WAITS, least, most, n));
         return *n > 0 ? ot_decompose_norms(m->graph, true, &norms) : OT_OK;
     }
     OT_TRY(ot_decompose_norms(m->graph, kind != OT_VARIANT_NO_SOFTMAX, &norms));

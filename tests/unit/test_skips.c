@@ -21,6 +21,13 @@
                                                                                   "Relu(%i)\n"
 #define DECODER " %k = Concat(%j, %s) {axis=1}\n" CONV("y", "k", "u") " output %y\n}\n"
 
+#define SQUEEZE(y, pool)                                                                        \
+    " %p = " pool "\n %a = Conv(%p, %square) {kernel_shape=[1,1]}\n %scale = Sigmoid(%a)\n %" y \
+    " = Mul(%s, %scale)\n"
+#define POOLED(pool)                                                                \
+    HEAD " init %square : float32[8,8,1,1] = random 5\n" ENCODER SQUEEZE("k", pool) \
+        CONV("y", "k", "few") " output %y\n}\n"
+
 #define CHANNEL (16 * 12 * 4) /* bytes */
 
 static ot_model *model_of(const char *text)
@@ -53,7 +60,7 @@ static void found_as_expected(void **state)
         ot_model *m = model_of(CASES[k].text);
         ot_remat_skip all[3] = {0};
         uint32_t n;
-        assert_int_equal(ot_rematerialise_find_skips(m->graph, all, 3, &n), OT_OK);
+        assert_int_equal(ot_rematerialise_find_skips(m->graph, OT_REMAT_WAITS, all, 3, &n), OT_OK);
         if ((n > 0) != (CASES[k].name != NULL)) fail_msg("case %zu: %u are found", k, n);
         if (n > 0) {
             assert_string_equal(m->graph->values[all[0].value].name, CASES[k].name);
@@ -61,8 +68,48 @@ static void found_as_expected(void **state)
             assert_true(all[0].macs == 16 * 12 * (9 * (2 * 8 + 8 * 8) + 2 * 8));
         }
         for (uint32_t j = 1; j < n; j++) assert_true(all[j].bytes <= all[j - 1].bytes);
-        assert_int_equal(ot_rematerialise_find_skips(m->graph, all, 0, &n), OT_OK);
+        assert_int_equal(ot_rematerialise_find_skips(m->graph, OT_REMAT_WAITS, all, 0, &n), OT_OK);
         assert_int_equal(n, 0);
+        ot_model_free(m);
+    }
+}
+
+/* What is pooled and then scaled is found as such, and not as what waits; a pool that tiles cannot
+ * sum up is none. A chain goes on past a value that two of its nodes read. */
+static void found_pooled(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t n, nodes;
+    } CASES[] = {
+        {POOLED("GlobalAveragePool(%s)"), 1, 4},
+        {POOLED("ReduceMax(%s) {axes=[2,3]}"), 1, 4},
+        {POOLED("MaxPool(%s) {kernel_shape=[16,12]}"), 0, 0}, /* a window, not a reduction */
+        {HEAD
+         " init %square : float32[8,8,1,1] = random 5\n %c = Conv(%x, %v) {kernel_shape=[3,3], "
+         "pads=[1,1,1,1]}\n %g = Sigmoid(%c)\n %s = Mul(%c, %g)\n" SQUEEZE(
+             "k", "GlobalAveragePool(%s)") CONV("y", "k", "few") " output %y\n}\n",
+         1, 3},
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        ot_model *m = model_of(CASES[k].text);
+        ot_graph *g = m->graph;
+        ot_remat_skip all[3] = {0};
+        uint32_t n;
+        assert_int_equal(ot_rematerialise_find_skips(g, OT_REMAT_WAITS, all, 3, &n), OT_OK);
+        assert_int_equal(n, 0);
+        assert_int_equal(ot_rematerialise_find_skips(g, OT_REMAT_POOLED, all, 3, &n), OT_OK);
+        if (n != CASES[k].n) fail_msg("case %zu: %u are found", k, n);
+        if (n > 0) {
+            assert_string_equal(g->values[all[0].value].name, "s");
+            assert_int_equal(ot_rematerialise_skips(g, OT_REMAT_POOLED, &all[0].value, 1), OT_OK);
+            assert_int_equal(ot_verify(g), OT_OK);
+            assert_int_equal(m->rematerialised[0].n_nodes, CASES[k].nodes);
+            const ot_value *again = &g->values[m->rematerialised[0].again];
+            assert_int_equal(again->n_uses, 1);
+            assert_string_equal(g->nodes[again->uses[0]].op_type, "Mul");
+        }
         ot_model_free(m);
     }
 }
@@ -78,8 +125,8 @@ static void repeated_and_taken_back(void **state)
         const ot_id s = ot_value_find(g, "s"), by = g->values[s].producer;
         char *before = print(g);
         assert_int_equal(ot_model_clone(m, &copy), OT_OK);
-        assert_int_equal(ot_rematerialise_skips(copy->graph, &s, 1), OT_OK);
-        assert_int_equal(ot_rematerialise_skips(g, &s, 1), OT_OK);
+        assert_int_equal(ot_rematerialise_skips(copy->graph, OT_REMAT_WAITS, &s, 1), OT_OK);
+        assert_int_equal(ot_rematerialise_skips(g, OT_REMAT_WAITS, &s, 1), OT_OK);
         assert_int_equal(ot_verify(g), OT_OK);
         assert_int_equal(m->n_rematerialised, 1);
         assert_int_equal(m->rematerialised[0].n_nodes, 4);
@@ -109,6 +156,7 @@ static void repeated_and_taken_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(found_as_expected),
+                                       cmocka_unit_test(found_pooled),
                                        cmocka_unit_test(repeated_and_taken_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

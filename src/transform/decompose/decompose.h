@@ -79,6 +79,12 @@ uint32_t ot_rematerialise_find_norms(const ot_graph *g, ot_remat_norm *out, uint
 /* Make x of these splits [n] twice: for Moments, and for all that comes after. Names and numbers
  * depend on the graph alone. Breaks and makes ORDER and USES, keeps SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_rematerialise_norms(ot_graph *g, const uint32_t *splits, uint32_t n) OT_MUST_USE;
+/* Why a value waits for its last readers. */
+typedef enum ot_remat_kind {
+    OT_REMAT_WAITS, /* other nodes run before them, more than make it */
+    OT_REMAT_POOLED /* they need what all others reduce it to */
+} ot_remat_kind;
+
 /* A value that waits for its last readers, and which they may compute once more. */
 typedef struct ot_remat_skip {
     ot_id value;
@@ -86,14 +92,15 @@ typedef struct ot_remat_skip {
     double macs;   /* multiply-adds, once more */
 } ot_remat_skip;
 
-/* Values like that, largest first, into out [max]. Returns how many. Requires ORDER, USES,
+/* Values of that kind, largest first, into out [max]. Returns how many. Requires ORDER, USES,
  * SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_skip *out, uint32_t max,
-                                      uint32_t *n) OT_MUST_USE;
+ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_kind kind, ot_remat_skip *out,
+                                      uint32_t max, uint32_t *n) OT_MUST_USE;
 /* Make these values [n] twice: for those that read them soon, and for those that read them late.
  * Noted in the model (repeats). Names and numbers depend on the graph alone. Breaks and makes
  * ORDER and USES, keeps SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_rematerialise_skips(ot_graph *g, const ot_id *values, uint32_t n) OT_MUST_USE;
+ot_status ot_rematerialise_skips(ot_graph *g, ot_remat_kind kind, const ot_id *values,
+                                 uint32_t n) OT_MUST_USE;
 
 /* After the rewriting of regions: rematerialised values are made once again, where no region has
  * taken a part of that; what is whole still becomes the node that it was, but for normalisations

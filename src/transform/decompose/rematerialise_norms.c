@@ -74,7 +74,17 @@ static int64_t kept_bytes(const chain *c, ot_id v)
     return x->is_tensor && ot_value_bytes(x, &bytes) ? bytes : INT64_MAX / OT_RANK_MAX;
 }
 
-/* Bytes of all that the chain reads; *largest: of these, the value that counts most, or OT_NONE. */
+/* v is read by the chain alone, which may make it, too. */
+static bool is_own(const chain *c, ot_id v)
+{
+    const ot_value *x = &c->g->values[v];
+    for (uint32_t u = 0; u < x->n_uses; u++)
+        if (!holds(c, x->uses[u])) return false;
+    return !x->is_output;
+}
+
+/* Bytes of all that the chain reads; *largest: of what it alone reads, the value that counts most,
+ * or OT_NONE. */
 static int64_t source_bytes(const chain *c, ot_id *largest)
 {
     int64_t sum = 0, most = 0;
@@ -90,21 +100,14 @@ static int64_t source_bytes(const chain *c, ot_id *largest)
             if (again) continue;
             if (n_seen == sizeof seen / sizeof *seen) return INT64_MAX;
             seen[n_seen++] = n->in[i];
-            if (bytes > most) *largest = n->in[i];
-            most = ot_max(most, bytes);
+            if (bytes > most && is_own(c, n->in[i])) {
+                *largest = n->in[i];
+                most = bytes;
+            }
             if (!ot_add_i64(sum, bytes, &sum)) return INT64_MAX;
         }
     }
     return sum;
-}
-
-/* v is read by the chain alone. */
-static bool is_own(const chain *c, ot_id v)
-{
-    const ot_value *x = &c->g->values[v];
-    for (uint32_t u = 0; u < x->n_uses; u++)
-        if (!holds(c, x->uses[u])) return false;
-    return !x->is_output;
 }
 
 bool split_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, split_chain *best, int64_t *saved)
@@ -117,7 +120,7 @@ bool split_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, split_chain *b
         return false;
     least = source_bytes(&c, &largest);
     *best = c;
-    while (largest != OT_NONE && is_own(&c, largest) && g->values[largest].producer != OT_NONE &&
+    while (largest != OT_NONE && g->values[largest].producer != OT_NONE &&
            append(&c, g->values[largest].producer)) {
         const int64_t bytes = source_bytes(&c, &largest);
         if (bytes >= least) continue;

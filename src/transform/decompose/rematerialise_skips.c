@@ -7,6 +7,14 @@
  *     image --Conv--Conv--> s --Pool--> ...   ... --> up --Concat(s')--Conv--> y  the image is kept
  *       `-----Conv'--Conv'--> s' -------------------------------'
  *
+ * So is what is pooled, to be multiplied by what comes of that (squeeze and excitation):
+ *
+ *     x --Conv--> s --GlobalAveragePool--Conv--Sigmoid--> scale          s is kept until then
+ *                 s --Mul(scale)--> y
+ *
+ *     x --Conv--> s --GlobalAveragePool--Conv--Sigmoid--> scale          tiles hand out their sums
+ *     x --Conv'--> s' --Mul(scale)--> y
+ *
  * In tiles, neither s nor s' is ever whole. Both are the same numbers: nothing but time is lost.
  * What pays is scored like every other plan (stage select/); a copy of which no region takes a
  * part is taken back.
@@ -39,22 +47,34 @@ static uint32_t first_late(const ot_value *v, const uint32_t *at, uint32_t *wait
     return late;
 }
 
-/* v waits for some of its readers longer than it takes to make it, of less than v. */
-static bool find_skip(const ot_graph *g, ot_id v, const uint32_t *at, split_chain *c,
-                      int64_t *saved)
+/* The first n readers of x reduce it to what tiles can sum up. */
+static bool is_pooled(const ot_graph *g, const ot_value *x, uint32_t n)
+{
+    for (uint32_t u = 0; u < n; u++) {
+        bool reduced[OT_RANK_MAX];
+        if (ot_access_sum(g, &g->nodes[x->uses[u]], reduced) == OT_SUM_NONE) return false;
+    }
+    return n > 0;
+}
+
+/* v waits for some of its readers, of that kind, and is made of less. */
+static bool find_skip(const ot_graph *g, ot_id v, ot_remat_kind kind, const uint32_t *at,
+                      split_chain *c, int64_t *saved)
 {
     const ot_value *x = &g->values[v];
     uint32_t wait;
     if (x->producer == OT_NONE || x->is_output || x->is_const || x->n_uses < 2 ||
         at[x->producer] == OT_NONE)
         return false;
-    for (uint32_t u = first_late(x, at, &wait); u < x->n_uses; u++)
+    const uint32_t late = first_late(x, at, &wait);
+    for (uint32_t u = late; u < x->n_uses; u++)
         if (g->nodes[x->uses[u]].n_captured > 0) return false; /* subgraphs name what they read */
-    return split_find_chain(g, v, HEAVY, c, saved) && wait > c->n;
+    if (kind == OT_REMAT_POOLED && !is_pooled(g, x, late)) return false;
+    return split_find_chain(g, v, HEAVY, c, saved) && (kind == OT_REMAT_POOLED || wait > c->n);
 }
 
-ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_skip *out, uint32_t max,
-                                      uint32_t *n)
+ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_kind kind, ot_remat_skip *out,
+                                      uint32_t max, uint32_t *n)
 {
     ot_arena *a = ot_arena_new();
     const uint32_t *at = a ? positions(g, a) : NULL;
@@ -62,7 +82,7 @@ ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_skip *out, uin
     for (ot_id v = 0; at && v < g->n_values; v++) {
         split_chain c;
         int64_t saved;
-        if (!find_skip(g, v, at, &c, &saved)) continue;
+        if (!find_skip(g, v, kind, at, &c, &saved)) continue;
         uint32_t k = *n < max ? (*n)++ : max;
         if (k == max && (max == 0 || out[max - 1].bytes >= saved)) continue;
         for (k -= k == max; k > 0 && out[k - 1].bytes < saved; k--) out[k] = out[k - 1];
@@ -73,7 +93,8 @@ ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_skip *out, uin
 }
 
 /* The late readers of v get a copy. */
-static ot_status repeat(ot_graph *g, ot_id v, ot_rematerialised *made, bool *done)
+static ot_status repeat(ot_graph *g, ot_id v, ot_remat_kind kind, ot_rematerialised *made,
+                        bool *done)
 {
     ot_arena *a = ot_arena_new();
     const uint32_t *at = a ? positions(g, a) : NULL;
@@ -81,7 +102,7 @@ static ot_status repeat(ot_graph *g, ot_id v, ot_rematerialised *made, bool *don
     int64_t saved;
     uint32_t wait;
     ot_status s = at ? OT_OK : ot_fail_nomem(g->model->diag);
-    *done = at && find_skip(g, v, at, &c, &saved);
+    *done = at && find_skip(g, v, kind, at, &c, &saved);
     if (*done) {
         const ot_value x = g->values[v];
         *made = (ot_rematerialised){.value = v, .n_nodes = c.n};
@@ -99,14 +120,14 @@ static ot_status repeat(ot_graph *g, ot_id v, ot_rematerialised *made, bool *don
     return s;
 }
 
-ot_status ot_rematerialise_skips(ot_graph *g, const ot_id *values, uint32_t n)
+ot_status ot_rematerialise_skips(ot_graph *g, ot_remat_kind kind, const ot_id *values, uint32_t n)
 {
     ot_rematerialised *all = OT_NEW_N(g->model->arena, ot_rematerialised, n + 1u);
     if (!all) return ot_fail_nomem(g->model->diag);
     g->model->rematerialised = all;
     for (uint32_t k = 0; k < n; k++) {
         bool done;
-        OT_TRY(repeat(g, values[k], &all[g->model->n_rematerialised], &done));
+        OT_TRY(repeat(g, values[k], kind, &all[g->model->n_rematerialised], &done));
         g->model->n_rematerialised += done;
     }
     return OT_OK;
