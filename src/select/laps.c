@@ -13,9 +13,9 @@
 
 #define EDIT_SAVES  0.98 /* of what the plan without the edit takes */
 #define AGAIN_SAVES 0.95
-/* of the slowdown that is allowed: what pooled values may take that are made again. What their tiles
- * are predicted to save is not always saved (EfficientNet-B0, 17 % of its time again: predicted
- * x1.00, measured x1.18) */
+/* of the slowdown that is allowed: what pooled values may take that are made again. What tiles are
+ * predicted to save is not always saved (EfficientNet-B0, 17 % of its time again: predicted x1.00,
+ * measured x1.18) */
 #define POOLED_TAKES 0.5
 /* of what the model as it is takes at the design and half of it: at other sizes, they differ by
  * some percent more */
