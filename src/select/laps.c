@@ -13,10 +13,6 @@
 
 #define EDIT_SAVES  0.98 /* of what the plan without the edit takes */
 #define AGAIN_SAVES 0.95
-/* of the slowdown that is allowed: what pooled values may take that are made again. What tiles are
- * predicted to save is not always saved (EfficientNet-B0, 17 % of its time again: predicted x1.00,
- * measured x1.18) */
-#define POOLED_TAKES 0.5
 /* of what the model as it is takes at the design and half of it: at other sizes, they differ by
  * some percent more */
 #define DYNAMIC_SAVES 0.9
@@ -70,11 +66,9 @@ static ot_status own_slowdown(const ot_variant_group *x, ot_variant *v, const ot
     /* what is too large has to be in tiles, whatever it costs */
     if (v->kind == OT_VARIANT_PLAIN || o->goal != OT_GOAL_MEMORY || o->force || o->max_tensor > 0)
         return OT_OK;
-    const double untiled = ot_group_plain(x)->c->untiled_s, allowed = untiled * (1 + *slowdown);
-    const double edited = ot_planner_untiled_seconds(v->c->planner), slower = allowed / edited - 1;
+    const double allowed = ot_group_plain(x)->c->untiled_s * (1 + *slowdown);
+    const double slower = allowed / ot_planner_untiled_seconds(v->c->planner) - 1;
     if (slower >= *slowdown) return OT_OK;
-    *slow = ot_variant_is_pooled(v->kind) && edited > untiled * (1 + POOLED_TAKES * *slowdown);
-    if (*slow) return OT_OK;
     *slowdown = fmax(0, slower);
     return slower < 0 ? is_too_slow(v, o, allowed, slow) : OT_OK;
 }

@@ -180,7 +180,7 @@ static bool is_one(ot_variant_kind kind)
            kind == OT_VARIANT_POOLED_ONE;
 }
 
-bool ot_variant_is_pooled(ot_variant_kind kind)
+static bool is_pooled(ot_variant_kind kind)
 {
     return kind == OT_VARIANT_POOLED || kind == OT_VARIANT_POOLED_ONE;
 }
@@ -194,7 +194,7 @@ static ot_status edit(const ot_variant_group *x, ot_variant_kind kind, ot_model 
     uint32_t norms;
     *n = 0;
     if (kind == OT_VARIANT_WRAPS) return ot_move_wraps(m->graph, n);
-    if (ot_variant_is_pooled(kind)) return make_skips(m, OT_REMAT_POOLED, least, most, n);
+    if (is_pooled(kind)) return make_skips(m, OT_REMAT_POOLED, least, most, n);
     /* Where values of the whole graph have one block that is placed before it runs: else what waits
      * fills places that others leave. */
     if (kind == OT_VARIANT_SKIPS || kind == OT_VARIANT_SKIPS_ONE) {

@@ -78,8 +78,6 @@ void ot_group_close(ot_variant_group *x);
 /* Look for a variant of that kind: x->v[kind].model is set where there is something to edit.
  * Requires outcomes of the plain variant. Fails: OT_E_NOMEM. */
 ot_status ot_group_make(ot_variant_group *x, ot_variant_kind kind) OT_MUST_USE;
-/* Values that are pooled are made again. */
-bool ot_variant_is_pooled(ot_variant_kind kind);
 /* Softmaxes are decomposed for nothing: there are some, and the outcome cuts the pixels of none. */
 bool ot_variant_softmax_idle(const ot_variant *v);
 void ot_variant_close(ot_variant *v, const ot_model *file);

@@ -50,9 +50,7 @@ for k in range(rounds):
     m, dims = Net([7, k]).build()
     path, out = f'{d}/m{k}.onnx', f'{d}/m{k}_out.onnx'
     onnx.save(m, path)
-    if tile(path, out, '--goal', 'memory', '--max-slowdown', '0')[1]: sys.exit(f'm{k}: computed twice, which no time is for')
-    once = tile(path, out, '--goal', 'time')
-    if once[1]: sys.exit(f'm{k}: computed twice with goal time')
+    if tile(path, out, '--goal', 'time')[1]: sys.exit(f'm{k}: computed twice with goal time')
     facts, again = tile(path, out, '--goal', 'memory')
     twice += again
     x = np.random.default_rng(k).standard_normal(dims).astype('f4')
@@ -61,4 +59,4 @@ for k in range(rounds):
     if not error < 1e-5: sys.exit(f'm{k}: error {error:.1e}')
     if again and not facts['tiled']['growth_bytes'] < .5 * facts['untiled']['growth_bytes']: sys.exit(f'm{k}: computed twice for nothing')
 print(f'{twice} of {rounds} computed twice')
-sys.exit(3 * twice < 2 * rounds)  # what one expands and pools may take more time than is to spare
+sys.exit(3 * twice < 2 * rounds)  # not where what they hold is not the most
