@@ -30,7 +30,9 @@ for args in "" "--goal memory" "--goal memory --max-slowdown 0"; do
     "$PYTHON" "$root/tests/oracle/max_tensor.py" --tool "$TOOL" "--args=$args" --limits 0.4 "$tmp/norm.onnx" >"$tmp/out" 2>&1 || fail "$args: $(cat "$tmp/out")"
     grep -q held: "$tmp/out" || fail "$args: no tiles of a normalisation: $(cat "$tmp/out")"
 done
-# a map that is pooled and multiplied by what becomes of that: the pool is in the way, not what follows it
+# a map that is pooled and multiplied by what becomes of that: it is made again, or the pool is in the way, not what follows it
+"$PYTHON" "$root/tests/oracle/max_tensor.py" --tool "$TOOL" --limits 0.25 "$tmp/pooled.onnx" >"$tmp/out" 2>&1 || fail "pooled: $(cat "$tmp/out")"
+grep -q held: "$tmp/out" || fail "no tiles of what is pooled: $(cat "$tmp/out")"
 expect 3 "$TOOL" "$tmp/gated.onnx" -o "$tmp/no.onnx" --max-tensor 4M
 says "node 'pool' (GlobalAveragePool): global pooling reads the whole map"
 expect 3 "$TOOL" "$tmp/relu.onnx" -o "$tmp/no.onnx" --max-tensor 200K

@@ -83,7 +83,7 @@ expect 1 "$TOOL" passes "$tmp/broken.onnx" -o "$tmp/none"
 expect 4 "$TOOL" passes "$tmp/style.onnx" -o /dev/null/none --shape x=1,3,40,40
 [ ! -e "$tmp/none" ] || fail "something was written"
 
-start=$((${OT_SEED:-1} * 1000000)) seeds=${PASSES_SEEDS:-40}
+start=$((${OT_SEED:-1} * 1000000)) seeds=${PASSES_SEEDS:-25}
 "$PYTHON" "$root/tests/property/passes.py" --tool "$TOOL" --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 tail -n 1 "$tmp/out"
 finish

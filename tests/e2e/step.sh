@@ -75,7 +75,7 @@ expect 1 "$TOOL" "$tmp/broken.onnx" -o "$tmp/none.onnx" --emit step --axis x:2
 expect 4 bash -c '"$0" "$1" -o "$2" --emit step --axis x:2 --json >/dev/full' "$TOOL" "$model" "$tmp/none.onnx"
 [ ! -e "$tmp/none.onnx" ] || fail "a file was written"
 
-start=$((${OT_SEED:-1} * 1000000)) seeds=${STEP_SEEDS:-80}
+start=$((${OT_SEED:-1} * 1000000)) seeds=${STEP_SEEDS:-40}
 "$PYTHON" "$root/tests/property/steps.py" --tool "$TOOL" --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 tail -n 1 "$tmp/out"
 finish

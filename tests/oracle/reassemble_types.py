@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Element types x opsets x output forms: what a form writes around a region takes the types that pass through it, or is refused.
 
-  reassemble_types.py FORCE_TILE [--opset N]... [--keep DIR] [-v]
+  reassemble_types.py FORCE_TILE [--opset N]... [--every N] [--keep DIR] [-v]
 
 Small networks that only move elements, or cast to a type and back, are tiled by force_tile in each form. What is written must pass
 onnx.checker with full_check and load in ONNX Runtime where the untiled model does; where both run, they give the same numbers. Some
-combinations must be legal, some must be refused. Ends with 'N passed, N failed, N not legal, N without a model'.
+combinations must be legal, some must be refused. --every: of the tilings of a form every Nth, others in the next opset. Ends with 'N passed, N failed, N not legal, N without a model'.
 """
 import argparse, collections, os, subprocess, sys, tempfile
 import numpy as np
@@ -110,6 +110,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument('tool')
     ap.add_argument('--opset', type=int, action='append')
+    ap.add_argument('--every', type=int, default=1)
     ap.add_argument('--keep')
     ap.add_argument('-v', action='store_true')
     args = ap.parse_args()
@@ -117,7 +118,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         folder = args.keep or tmp
         os.makedirs(folder, exist_ok=True)
-        for opset in args.opset or OPSETS:
+        for turn, opset in enumerate(args.opset or OPSETS):
             for (name, value), net in ((t, n) for t in TYPES.items() for n in NETS):
                 nodes, tin, tout, shape = net(value)
                 ends = [builder.value('x', SHAPE, tin)], [builder.value('y', shape, tout)]
@@ -131,7 +132,7 @@ def main():
                     before = session(src)
                 except Exception:
                     before = None
-                for form, (axes, tiles) in ((f, t) for f in FORMS for t in TILINGS):
+                for form, (axes, tiles) in ((f, t) for f in FORMS for t in TILINGS[turn % args.every::args.every]):
                     dst = os.path.join(folder, f'{net.__name__}_{name}_{opset}_{form}_{axes}_{tiles}.onnx'.replace(',', '-'))
                     p = subprocess.run([args.tool, src, dst, form, axes, tiles], capture_output=True, text=True)
                     want = must(net, name, opset, form, axes) if tiles != '2' else None
