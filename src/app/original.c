@@ -36,7 +36,8 @@ typedef struct work {
     ot_map *by_name;
     stored *all; /* [n] */
     size_t n, cap;
-    bool ambiguous; /* two constants of one name */
+    bool ambiguous;  /* two constants of one name */
+    bool has_pieces; /* some are pieces of others: each that is not found is looked for in them */
 } work;
 
 /* ---- constants of the tiled graph ---- */
@@ -44,6 +45,11 @@ typedef struct work {
 static const void *key_of(const ot_tensor *t)
 {
     return t->data ? t->data : t->packed ? (const void *)t->packed : t->proto;
+}
+
+static bool is_piece(const char *name)
+{
+    return strncmp(name, OT_PIECE_PREFIX, sizeof OT_PIECE_PREFIX - 1) == 0;
 }
 
 static ot_status add_stored(work *w, const char *name, const ot_tensor *t)
@@ -55,6 +61,7 @@ static ot_status add_stored(work *w, const char *name, const ot_tensor *t)
         return OT_OK;
     }
     const stored x = {key_of(t), name, t};
+    w->has_pieces = w->has_pieces || is_piece(name);
     return OT_PUSH(w->a, w->all, w->n, w->cap, x) ? OT_OK : ot_fail_nomem(w->m->diag);
 }
 
@@ -170,10 +177,9 @@ static bool are_pieces(const work *w, const char *base, size_t n, const ot_tenso
 /* What pieces with the contents of t are called, without their numbers; NULL: there are none. */
 static const char *find_pieces(const work *w, const ot_tensor *t)
 {
-    static const char prefix[] = OT_PIECE_PREFIX;
-    for (size_t k = 0; k < w->n && t->data && t->bytes > 0; k++) {
+    for (size_t k = 0; w->has_pieces && k < w->n && t->data && t->bytes > 0; k++) {
         const char *name = w->all[k].name, *number = strrchr(name, '/');
-        if (strncmp(name, prefix, sizeof prefix - 1) == 0 && number && strcmp(number, "/0") == 0 &&
+        if (is_piece(name) && number && strcmp(number, "/0") == 0 &&
             are_pieces(w, name, (size_t)(number - name), t))
             return ot_format(w->a, "%.*s", (int)(number - name), name);
     }

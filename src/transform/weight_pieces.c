@@ -54,8 +54,8 @@ static bool splits_bias(const ot_graph *g, const ot_node *n, int64_t outputs, ot
     return is_constant(b) && b->dims[b->rank - 1] == outputs && elems == outputs;
 }
 
-/* Whether n has a weight of `from` bytes or more that can be split into pieces of about `each`. */
-static bool find_split(const ot_graph *g, ot_id id, int64_t from, int64_t each, split *x)
+/* Whether n has a weight that is worth to be split into pieces of about `each` bytes. */
+static bool find_split(const ot_graph *g, ot_id id, int64_t each, split *x)
 {
     const ot_node *n = &g->nodes[id];
     const bool conv = n->op == OT_OP_Conv && ot_attr_int(n, "group", 1) == 1,
@@ -66,13 +66,12 @@ static bool find_split(const ot_graph *g, ot_id id, int64_t from, int64_t each, 
         return false;
     const ot_value *w = &g->values[n->in[1]], *y = &g->values[n->out[0]];
     if (!is_constant(w) || w->n_uses != 1 || n->in[0] == n->in[1] || y->dtype != OT_F32 ||
-        y->rank < 2 || !ot_value_bytes(w, &bytes) || !ot_value_bytes(y, &made) || bytes < from ||
-        made > bytes / SMALL || w->init->bytes != (size_t)bytes)
+        y->rank < 2 || !ot_value_bytes(w, &bytes) || !ot_value_bytes(y, &made) ||
+        bytes < OT_SPLIT_FROM * each || made > bytes / SMALL || w->init->bytes != (size_t)bytes)
         return false;
     *x = (split){.node = id, .weight = n->in[1], .axis = 1, .outputs = w->dims[0]};
-    const int64_t pieces = ot_ceil_div(bytes, each);
-    if (y->dims[x->axis] != x->outputs || x->outputs == 0 || pieces < 2) return false;
-    x->rows = ot_ceil_div(ot_ceil_div(x->outputs, pieces), BLOCK) * BLOCK;
+    if (y->dims[x->axis] != x->outputs || x->outputs == 0) return false;
+    x->rows = ot_ceil_div(ot_ceil_div(x->outputs, ot_ceil_div(bytes, each)), BLOCK) * BLOCK;
     return x->rows < x->outputs && splits_bias(g, n, x->outputs, &x->bias) &&
            (x->bias == OT_NONE || x->bias != x->weight);
 }
@@ -81,8 +80,7 @@ uint32_t ot_count_split(const ot_graph *g, int64_t each)
 {
     uint32_t n = 0;
     split x;
-    for (uint32_t k = 0; k < g->n_order && each > 0; k++)
-        n += find_split(g, g->order[k], OT_SPLIT_FROM * each, each, &x);
+    for (uint32_t k = 0; k < g->n_order && each > 0; k++) n += find_split(g, g->order[k], each, &x);
     return n;
 }
 
@@ -163,7 +161,7 @@ ot_status ot_split_weights(ot_graph *g, int64_t each)
     if (!read) return nomem(g);
     for (ot_id id = 0; id < n_nodes; id++) {
         split x;
-        if (!find_split(g, id, OT_SPLIT_FROM * each, each, &x)) continue;
+        if (!find_split(g, id, each, &x)) continue;
         OT_TRY(write_split(g, &x));
         read[x.weight] = true;
         if (x.bias != OT_NONE) read[x.bias] = true;
