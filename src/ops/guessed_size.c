@@ -11,7 +11,7 @@
  */
 #include "ops/guessed_size.h"
 
-#include "onnx/import/model_io.h"
+#include "ops/dim_names.h"
 
 static const struct {
     int64_t tokens, line, map, volume;
@@ -29,9 +29,7 @@ typedef struct guess {
     size_t n_given;
     const char *option;
     size_t usual, channels; /* which are tried */
-    const char **names;     /* [n_names] of dynamic dimensions, and the extents that they have */
-    int64_t *extents;
-    size_t n_names;
+    ot_dim_names names;
 } guess;
 
 static bool is_free(const ot_value *v, uint32_t d) { return v->dims[d] == OT_DIM_UNKNOWN; }
@@ -57,71 +55,30 @@ static int64_t usual_extent(const guess *x, const ot_value *v, uint32_t d)
     return v->dtype == OT_I64 || v->dtype == OT_I32 ? USUAL[x->usual].tokens : USUAL[x->usual].line;
 }
 
-/* The name of a dimension; NULL: none, or one that says nothing, as the batch has it as well as
- * others ("None"). */
-static const char *name_of(const ot_value *v, uint32_t d)
-{
-    const char *name = ot_dim_name(v, d);
-    for (uint32_t k = 0; name && k < (uint32_t)v->rank; k++) {
-        const char *other = ot_dim_name(v, k);
-        if (k != d && (k == 0 || d == 0) && other && strcmp(name, other) == 0) return NULL;
-    }
-    return name;
-}
-
-/* Dimensions that the file calls by one name are one: the first that says its extent counts. */
-static void name_extent(guess *x, const char *name, int64_t extent)
-{
-    for (size_t k = 0; k < x->n_names; k++)
-        if (strcmp(x->names[k], name) == 0) return;
-    x->names[x->n_names] = name;
-    x->extents[x->n_names++] = extent;
-}
-
 static int64_t extent_of(guess *x, const ot_value *v, uint32_t d)
 {
-    const char *name = name_of(v, d);
     if (!is_free(v, d)) return v->dims[d];
-    for (size_t k = 0; name && k < x->n_names; k++)
-        if (strcmp(x->names[k], name) == 0) return x->extents[k];
+    const char *name = ot_dim_shared_name(v, d);
+    const int64_t known = ot_dim_names_extent(&x->names, name);
+    if (known != OT_DIM_UNKNOWN) return known;
     const int64_t extent = usual_extent(x, v, d);
-    if (name) name_extent(x, name, extent);
+    if (name) ot_dim_names_add(&x->names, name, extent);
     return extent;
-}
-
-static const ot_shape_binding *given_for(const guess *x, const ot_value *v)
-{
-    for (size_t k = 0; k < x->n_given; k++)
-        if (strcmp(x->given[k].input, v->name) == 0) return &x->given[k];
-    return NULL;
 }
 
 /* Inputs that want a size and have none of the caller's. */
 static bool is_asked(const guess *x, const ot_value *v)
 {
-    return !given_for(x, v) && !v->init && v->is_tensor && !ot_value_is_static(v);
-}
-
-/* Names whose extents the caller's bindings say. */
-static void take_given(guess *x)
-{
-    const ot_graph *g = x->m->graph;
-    x->n_names = 0;
-    for (uint32_t k = 0; k < g->n_inputs; k++) {
-        const ot_value *v = &g->values[g->inputs[k]];
-        const ot_shape_binding *b = given_for(x, v);
-        for (uint32_t d = 0; b && v->rank == (int32_t)b->rank && d < b->rank; d++) {
-            const char *name = is_free(v, d) ? name_of(v, d) : NULL;
-            if (name) name_extent(x, name, b->dims[d]);
-        }
-    }
+    return !ot_binding_of(x->given, x->n_given, v) && !v->init && v->is_tensor &&
+           !ot_value_is_static(v);
 }
 
 /* The caller's bindings and a guess of the others. */
 static ot_status guess_all(guess *x, ot_arena *a, ot_shape_binding *bind, size_t *n)
 {
     const ot_graph *g = x->m->graph;
-    take_given(x);
+    x->names.n = 0;
+    ot_dim_names_take(&x->names, g, x->given, x->n_given);
     *n = 0;
     for (size_t k = 0; k < x->n_given; k++) bind[(*n)++] = x->given[k];
     for (uint32_t k = 0; k < g->n_inputs; k++) {
@@ -149,35 +106,30 @@ static ot_status is_taken(const guess *x, const ot_shape_binding *bind, size_t n
     return s == OT_E_NOMEM ? ot_fail_nomem(x->m->diag) : OT_OK;
 }
 
-/* Dimensions of the inputs; 0 where none is asked, or one that is asked has not even a rank. */
-static size_t count_dims(const guess *x)
+/* Whether an input is asked for, and each that is has a rank. */
+static bool can_guess(const guess *x)
 {
     const ot_graph *g = x->m->graph;
-    size_t n = 0;
     bool any = false;
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         const ot_value *v = &g->values[g->inputs[k]];
-        if (is_asked(x, v) && v->rank <= 0) return 0;
+        if (is_asked(x, v) && v->rank <= 0) return false;
         any |= is_asked(x, v);
-        n += v->rank > 0 ? (size_t)v->rank : 0;
     }
-    return any ? n : 0;
+    return any;
 }
 
 ot_status ot_guess_sizes(const ot_model *m, const ot_shape_binding *given, size_t n_given,
                          const char *option, ot_arena *a, ot_guessed_sizes *out)
 {
     guess x = {.m = m, .given = given, .n_given = n_given, .option = option};
-    const size_t n_dims = count_dims(&x);
     ot_shape_binding *bind = OT_NEW_N(a, ot_shape_binding, n_given + m->graph->n_inputs + 1);
     *out = (ot_guessed_sizes){.all = bind};
     if (!bind) return ot_fail_nomem(m->diag);
     if (n_given > 0) memcpy(bind, given, n_given * sizeof *bind);
     out->n = n_given;
-    if (n_dims == 0) return OT_OK;
-    x.names = OT_NEW_N(a, const char *, n_dims);
-    x.extents = OT_NEW_N(a, int64_t, n_dims);
-    if (!x.names || !x.extents) return ot_fail_nomem(m->diag);
+    if (!can_guess(&x)) return OT_OK;
+    OT_TRY(ot_dim_names_new(m->graph, a, &x.names));
     for (size_t k = 0; k < N_USUAL * N_CHANNELS && !out->found; k++) {
         size_t n;
         x.usual = k % N_USUAL;

@@ -38,15 +38,15 @@ typedef struct ot_shape_binding {
 /* Infer dtype and shape of every value of the graph, propagate known integer contents (Shape,
  * Gather, Concat, Slice, Cast, arithmetic... on small int64/int32/bool tensors; also Constant,
  * ConstantOfShape, Range), and set value.is_const and node.is_static. Bindings give free
- * dimensions of graph inputs (fails with OT_E_USAGE on an unknown input or a contradiction with
- * a fixed dimension). Those that may replace fixed extents make the model one for another size:
- * nothing that the file states of values which depend on them is believed, and a node with a
- * constant that only fits the old size is OT_E_USAGE; model.resized is set then. Shapes stated
- * in the file count behind operators without a rule whose operands are all known; elsewhere they
- * may be of another size, and what inference says, or does not know, stands (model.restated,
- * model.unfollowed). Malformed operators (kernel rank disagrees, negative stride, axis out of
- * range...) are OT_E_INPUT. Linear time. Symbolic equal dims (dim_param) are ignored. Establishes
- * OT_P_SHAPES. */
+ * dimensions of graph inputs, also those of other inputs that have the same name (dim_param; fails
+ * with OT_E_USAGE on an unknown input or a contradiction with a fixed dimension). Those that may
+ * replace fixed extents make the model one for another size: nothing that the file states of
+ * values which depend on them is believed, and a node with a constant that only fits the old size
+ * is OT_E_USAGE; model.resized is set then. Shapes stated in the file count behind operators
+ * without a rule whose operands are all known; elsewhere they may be of another size, and what
+ * inference says, or does not know, stands (model.restated, model.unfollowed). Malformed operators
+ * (kernel rank disagrees, negative stride, axis out of range...) are OT_E_INPUT. Linear time.
+ * Establishes OT_P_SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) OT_MUST_USE;
 /* OT_E_USAGE: `option` names an input that g has not; says which there are, and the nearest. */
 ot_status ot_no_such_input(const ot_graph *g, const char *option, const char *name) OT_MUST_USE;

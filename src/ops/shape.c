@@ -22,6 +22,7 @@
  * for constants that only fit the old.
  */
 #include "onnx/import/model_io.h"
+#include "dim_names.h"
 #include "other_size.h"
 #include "shape.h"
 #include "tile_places.h"
@@ -421,6 +422,18 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
 
 /* ---- the graph ---- */
 
+/* Sizes of inputs that are given, and what they say of inputs that share names of dimensions. */
+static ot_status bind_inputs(ot_infer *c, const ot_shape_binding *bind, size_t n)
+{
+    ot_dim_names names;
+    if (n == 0) return OT_OK;
+    OT_TRY(ot_dim_names_new(c->g, c->scratch, &names));
+    ot_dim_names_take(&names, c->g, bind, n);
+    for (size_t k = 0; k < n; k++)
+        OT_TRY(bind_input(c->g, &bind[k], c->other != NULL && bind[k].replace));
+    return ot_dim_names_apply(&names, c->g);
+}
+
 static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_bind,
                             uint32_t depth)
 {
@@ -428,8 +441,7 @@ static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_
     c->known = OT_NEW_N(c->scratch, ot_known, g->n_values);
     c->inexact = OT_NEW_N(c->scratch, bool, g->n_values);
     if (c->known == NULL || c->inexact == NULL) return ot_fail_nomem(g->model->diag);
-    for (size_t k = 0; k < n_bind; k++)
-        OT_TRY(bind_input(g, &bind[k], c->other != NULL && bind[k].replace));
+    OT_TRY(bind_inputs(c, bind, n_bind));
     OT_TRY(start_values(c));
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_status s = infer_node(c, &g->nodes[g->order[k]], depth);

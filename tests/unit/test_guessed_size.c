@@ -1,6 +1,6 @@
-/* Sizes to plan for where nobody gives one (src/ops/guessed_size.c): what each kind of input gets,
- * names that are shared, smaller sizes where the model takes no larger one, and models of which
- * nothing is guessed. */
+/* Sizes to plan for where nobody gives one (src/ops/guessed_size.c, dim_names.c): what each kind of
+ * input gets, names that are shared, smaller sizes where the model takes no larger one, and models
+ * of which nothing is guessed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,22 +115,28 @@ static wire named_value(const char *name, int type, const char *words)
     return W(w_str(1, name), w_msg(2, w_msg(1, W(w_int(1, type), w_msg(2, shape)))));
 }
 
-/* The guess of a file of two inputs, x of floats and z of int64, whose dimensions have names.
- * given: a binding of the caller's, or NULL. */
-static void expect_beside(const ot_shape_binding *given, const char *x, const char *z,
-                          const char *want)
+/* A file of two inputs, x of floats and z of int64, whose dimensions have names. */
+static void read_two(guessed *g, const char *x, const char *z)
 {
     enum { FLOAT = 1, INT64 = 7 };
-    guessed g = {.run.diag = NULL};
+    *g = (guessed){.run.diag = NULL};
     const wire graph = W(
         w_msg(1, x_node("Relu", "x", "y", "relu", W_NONE)),
         w_msg(1, x_node("Neg", "z", "w", "neg", W_NONE)), w_str(2, "g"),
         w_msg(11, named_value("x", FLOAT, x)), w_msg(11, named_value("z", INT64, z)),
         w_msg(12, named_value("y", FLOAT, x)), w_msg(12, named_value("w", INT64, z)));
     const wire model = x_model(8, 17, graph);
-    g.run.diag = &g.diag;
-    if (ot_import_memory(model.data, model.n, NULL, &g.diag, &g.run.model) != OT_OK)
-        fail_msg("%s", g.diag.message);
+    g->run.diag = &g->diag;
+    if (ot_import_memory(model.data, model.n, NULL, &g->diag, &g->run.model) != OT_OK)
+        fail_msg("%s", g->diag.message);
+}
+
+/* given: a binding of the caller's, or NULL. */
+static void expect_beside(const ot_shape_binding *given, const char *x, const char *z,
+                          const char *want)
+{
+    guessed g;
+    read_two(&g, x, z);
     g.run.options.design = given;
     g.run.options.n_design = given ? 1 : 0;
     assert_string_equal(guess_of(&g), want);
@@ -152,6 +158,43 @@ static void names_of_dimensions(void **state)
     expect_named("n t", "n t", "x=1,4096 z=1,4096"); /* tokens as many as samples */
     expect_named("n c h w", "n h", "x=1,3,1024,1024 z=1,1024");
     expect_named("None None None None", "None None", "x=1,3,1024,1024 z=1,1024");
+}
+
+/* Extents of z once x has 2 x 3 x 48 x 40, "2,?"; also_z: z has a binding of its own. */
+static void expect_bound(const char *x, const char *z, bool also_z, const char *want)
+{
+    static const int64_t dims[] = {2, 3, 48, 40}, own[] = {2, 7};
+    const ot_shape_binding all[] = {{"x", 4, dims, false, NULL}, {"z", 2, own, false, NULL}};
+    char got[64] = "";
+    guessed g;
+    read_two(&g, x, z);
+    ot_graph *graph = g.run.model->graph;
+    assert_int_equal(ot_infer_shapes(graph, all, also_z ? 2 : 1), OT_OK);
+    for (const char *name = "zw"; *name; name++) { /* the input, and what follows from it */
+        const ot_value *v = &graph->values[ot_value_find(graph, *name == 'z' ? "z" : "w")];
+        for (int32_t d = 0; d < v->rank; d++) {
+            const char *sep = d ? "," : "";
+            const size_t n = strlen(got);
+            if (v->dims[d] == OT_DIM_UNKNOWN)
+                snprintf(got + n, sizeof got - n, "%s?", sep);
+            else
+                snprintf(got + n, sizeof got - n, "%s%lld", sep, (long long)v->dims[d]);
+        }
+        if (*name == 'z') strcat(got, " ");
+    }
+    assert_string_equal(got, want);
+    ot_run_free(&g.run);
+    wire_reset();
+}
+
+/* A size that is given for one input is that of others by the names of dimensions. */
+static void names_of_given_sizes(void **state)
+{
+    (void)state;
+    expect_bound("n c h w", "n h", false, "2,48 2,48");
+    expect_bound("n c h w", "n t", false, "2,? 2,?");
+    expect_bound("n c h w", "n h", true, "2,7 2,7"); /* its own counts */
+    expect_bound("None None None None", "None None", false, "?,? ?,?");
 }
 
 /* What has a size already is not asked: fixed inputs, inputs with a value, those of the caller. */
@@ -232,9 +275,9 @@ static void out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_of_input), cmocka_unit_test(names_of_dimensions),
-        cmocka_unit_test(what_is_not_asked),  cmocka_unit_test(smaller_where_it_must_be),
-        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(each_kind_of_input),       cmocka_unit_test(names_of_dimensions),
+        cmocka_unit_test(names_of_given_sizes),     cmocka_unit_test(what_is_not_asked),
+        cmocka_unit_test(smaller_where_it_must_be), cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
