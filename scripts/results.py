@@ -74,6 +74,8 @@ def table_lines(t):
         yield from (f'### {t["title"]}', '')
     for line in t['after']:
         yield from (line, '')
+    if not t['columns']:
+        return
     yield '| ' + ' | '.join(t['columns']) + ' |'
     yield '|' + ''.join('--:|' if a == 'r' else '---|' for a in t['align'])
     for row in t['rows']:

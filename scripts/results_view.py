@@ -10,11 +10,13 @@ README_ROWS = (('networks', 'fsrcnn_x2_540p', 'FSRCNN x2, 960 x 540'), ('real', 
                ('networks', 'mobilenet_v2_1024', 'MobileNetV2, 1024 x 1024'), ('networks', 'unet16_1024', 'U-Net, 1024 x 1024'))
 
 # Of process-memory: one model of each kind and size, those that gain least among them.
-PROCESS_ROWS = ('resnet50_640', 'swin_t_448', 'deeplabv3_resnet50_513', 'r3d_18_16x112', 'dinov2_small_518',
-                'maxvit_tiny_448', 'unet_resnet34_1024', 'segformer_b0_512', 'bert_base_512', 'whisper_encoder', 'dpt_384',
-                'sd_vae_decoder_64', 'swinir_light_128', 'nafnet_512', 'taef2_decoder@1024', 'style_candy', 'unet_sed', 'yunet_n',
-                'ppocrv3_en_det', 'waifu2x_upconv7', 'portrait_deeplab@513', 'meshnet3d@128')
-ENGINE_ROWS = ('vgg16_512', 'unet_1024', 'fsrcnn_x2_540p', 'dncnn20_w32_768', 'sr_x2_720p', 'mobilenet_v2_1024', 'resnet50_1024', 'vit_4096_tokens')
+PROCESS_ROWS = ('resnet50_640', 'deeplabv3_resnet50_513', 'r3d_18_16x112', 'maxvit_tiny_448', 'segformer_b0_512', 'bert_base_512', 'dpt_384',
+                'sd_vae_decoder_64', 'nafnet_512', 'taef2_decoder@1024', 'style_candy', 'unet_sed', 'yunet_n', 'ppocrv3_en_det',
+                'waifu2x_upconv7', 'portrait_deeplab@513', 'meshnet3d@128')
+REAL_ROWS = ('taef2_decoder@1024', 'style_candy', 'unet_sed', 'ppocrv3_en_det', 'waifu2x_upconv7', 'portrait_deeplab@513')
+ENGINE_ROWS = ('vgg16_512', 'unet_1024', 'fsrcnn_x2_540p', 'sr_x2_720p', 'resnet50_1024', 'vit_4096_tokens')
+STATIC_ROWS = ('Restormer', 'NAFNet', 'ESRGAN', 'yunet_n', 'style_candy')
+MSF_ROWS = ('18,711', '7,788', '76,832')  # by what the plan takes: the first and the last of one network, and another network
 
 
 def table(columns, rows, align='', title='', after=()):
@@ -46,7 +48,7 @@ def means(t):
 def real_models(tables):
     """One row a model. ONNX Runtime's memory is in section process-memory."""
     ort, openvino, engine = tables
-    rows = [[o[0], o[4], v[1], v[4], e[1], e[4]] for o, v, e in zip(ort['rows'], openvino['rows'], engine['rows']) if o[0] in PROCESS_ROWS]
+    rows = [[o[0], o[4], v[1], v[4], e[1], e[4]] for o, v, e in zip(ort['rows'], openvino['rows'], engine['rows']) if o[0] in REAL_ROWS]
     rows.append(['geometric mean', means(ort)[1], *means(openvino), *means(engine)])
     apart = [f'{r[0]} {r[5].removeprefix("equal ")}' for r in ort['rows'] if 'within' in r[5]]
     told = f'Outputs equal; in ONNX Runtime {", ".join(apart)}.' if apart else 'Outputs equal.'
@@ -90,12 +92,15 @@ def static_dynamic(tables):
     parts = [number(x) for r in many['rows'] for x in r[2].split(', ')]
     told = f'One dynamic file takes x{min(parts):.2f} to x{max(parts):.2f} of a static file per size, geometric mean ' \
         f'x{statistics.geometric_mean(parts):.2f} ({len(many["rows"])} files, {len(parts)} sizes).'
-    return [{**one, 'title': '', 'after': [told]}]
+    return [{**one, 'title': '', 'rows': [r for r in one['rows'] if r[0].partition(',')[0] in STATIC_ROWS], 'after': [told]}]
 
 
 def ranges(tables):
-    rows = [[*r[:2], *(re.search(r'x[\d.]+', c)[0] for c in r[2:])] for r in tables[0]['rows']]
-    return [table(['model', 'range', 'untiled: largest measured / bound', 'tiled'], rows)]
+    """A line: the least and the most of what was measured, as a part of the bound."""
+    untiled, tiled = ([re.search(r'x[\d.]+', r[k])[0] for r in tables[0]['rows']] for k in (2, 3))
+    told = f'{len(untiled)} models: untiled {min(untiled)} to {max(untiled)} of the bound, tiled {min(tiled)} to {max(tiled)}; none above it.'
+    assert max(untiled + tiled) <= 'x1.00', 'a bound does not hold'
+    return [{**tables[0], 'rows': [], 'columns': [], 'after': [told]}]
 
 
 def operator(tables):
@@ -125,7 +130,7 @@ def device_memory(tables):
     t = kept(tables[0], [0, 1, 2, 3])
     by_ratio = sorted(t['rows'], key=lambda r: number(r[3]))
     told = f'{len(by_ratio)} networks, geometric mean x{statistics.geometric_mean(number(r[3]) for r in by_ratio):.3f}; the most and the least saved:'
-    return [{**t, 'rows': by_ratio[:3] + by_ratio[-3:], 'after': [told]}]
+    return [{**t, 'rows': by_ratio[:2] + by_ratio[-2:], 'after': [told]}]
 
 
 VIEWS = {
@@ -144,6 +149,7 @@ VIEWS = {
     'operator': operator,
     'static-dynamic': static_dynamic,
     'ranges': ranges,
+    'published-msf': lambda tables: [{**tables[0], 'rows': [r for r in tables[0]['rows'] if r[4] in MSF_ROWS]}],
     'published-mobilenet': lambda tables: [kept(tables[0], [0, 2, 3, 4])],
 }
 
