@@ -29,7 +29,7 @@ FREE = ['0', '3, 0', '0, 0', '3, 3', '3, 0', '3, 0', '3, 0']
 UNKNOWN = ['0', '3, 3', '0, 0', '3, 3', '3, 3', '3, 3', '3, 3']
 ROWS = {'static': ('all sizes are stated', KNOWN),
         'free': ('dimensions of the inputs are free, and a size is guessed', FREE),
-        'odd': ('free, and no usual size fits', UNKNOWN),
+        'odd': ('they are free, and no usual size fits', UNKNOWN),
         'unranked': ('an input has not even a rank', UNKNOWN),
         'custom': ('sizes behind an operator of another domain are not known', UNKNOWN),
         'counted': ('sizes depend on values (NonZero)', UNKNOWN),
@@ -159,9 +159,12 @@ def status(tool, folder, model, words, runtime):
 
 
 def table(cells):
-    """The lines of docs/reports.md."""
+    """The lines of docs/reports.md: rows that are alike are one."""
     lines = ['| exit status with 1K, 100G | ' + ' | '.join(COLUMNS) + ' |', '|---|' + '---|' * len(COLUMNS)]
-    return lines + [f'| {ROWS[name][0]} | ' + ' | '.join(cells[name]) + ' |' for name in ROWS]
+    alike = {}
+    for name in ROWS:
+        alike.setdefault(tuple(cells[name]), []).append(ROWS[name][0])
+    return lines + [f'| {"; ".join(told)} | ' + ' | '.join(row) + ' |' for row, told in alike.items()]
 
 
 def grid(tool, folder, document):
