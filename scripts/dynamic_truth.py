@@ -7,10 +7,10 @@ Each model of DIR (models.json with file, name, shapes, dynamic; else every .onn
 at its shapes, and for each of five sizes once more with --shape. --free frees dimensions of models whose file has them fixed: batch, height
 and width of inputs of rank 4, nothing that a Reshape has baked in. Sizes: the design, then such from 1.3 to 0.3 of its
 extents, odd ones: an odd multiple of the smallest power of two that the original takes. At each size the original, the free and the
-pinned model run in turns, in processes of their own. Outputs of the free model must be the original's: normalised mean square error at most 1e-8 (half
+static model run in turns, in processes of their own. Outputs of the free model must be the original's: normalised mean square error at most 1e-8 (half
 precision 1e-4), or at most ten times that of the original run without optimisations. Memory: growth of the resident set over the loaded
-session; what is within 2 MB of the other is no difference. One row a size; the last line has the worst ratios of free to pinned. Exit 1
-where outputs differ or memory is above 1.25 of the pinned plan's.
+session; what is within 2 MB of the other is no difference. One row a size; the last line has the worst ratios of free to static. Exit 1
+where outputs differ or memory is above 1.25 of the static plan's.
 """
 import argparse
 import fnmatch
@@ -142,9 +142,9 @@ def verdict_of(path, shapes, facts, tmp):
 
 def row_at(path, free_model, shapes, o, tmp):
     """Facts of one size."""
-    pinned = f'{tmp}/pinned.onnx'
-    plan = tile(o.tool, path, pinned, words_of('--shape', shapes), o.args)
-    facts = run_all([path, free_model, pinned], shapes, o.rounds, tmp)
+    static = f'{tmp}/static.onnx'
+    plan = tile(o.tool, path, static, words_of('--shape', shapes), o.args)
+    facts = run_all([path, free_model, static], shapes, o.rounds, tmp)
     mb, s = [f[0] for f in facts], [f[1] for f in facts]
     small = mb[1] <= mb[2] + NOISE_MB
     return {'shapes': shapes, 'mb': mb, 'seconds': s, 'verdict': verdict_of(path, shapes, facts, tmp),
@@ -153,7 +153,7 @@ def row_at(path, free_model, shapes, o, tmp):
 
 def show(name, r):
     size = ' '.join('x'.join(map(str, s)) for s in r['shapes'].values())
-    print(f"{name:22s} {size:18s} {r['verdict']:8s} MB {r['mb'][0]:7.1f}, free {r['mb'][1]:7.1f} (x{r['mb'][1] / r['mb'][0]:.2f}), pinned {r['mb'][2]:7.1f} (x{r['mb'][2] / r['mb'][0]:.2f}): "
+    print(f"{name:22s} {size:18s} {r['verdict']:8s} MB {r['mb'][0]:7.1f}, free {r['mb'][1]:7.1f} (x{r['mb'][1] / r['mb'][0]:.2f}), static {r['mb'][2]:7.1f} (x{r['mb'][2] / r['mb'][0]:.2f}): "
           f"x{r['memory']:.2f}; ms {r['seconds'][0] * 1e3:.0f}, {r['seconds'][1] * 1e3:.0f}, {r['seconds'][2] * 1e3:.0f}: x{r['time']:.2f}", flush=True)
 
 
@@ -214,7 +214,7 @@ def main():
     slowest = max(rows, key=lambda r: r['time'])
     size = lambda r: ' '.join('x'.join(map(str, s)) for s in r['shapes'].values())
     differ, above = [sum(f(r) for r in rows) for f in (lambda r: not r['verdict'].startswith('equal'), lambda r: r['memory'] > MOST)]
-    print(f"{len(rows)} sizes of {len({r['name'] for r in rows})} models: {differ} differ, {above} above x{MOST}; free to pinned: memory x{geo('memory'):.2f} in the geometric mean, "
+    print(f"{len(rows)} sizes of {len({r['name'] for r in rows})} models: {differ} differ, {above} above x{MOST}; free to static: memory x{geo('memory'):.2f} in the geometric mean, "
           f"x{worst['memory']:.2f} at worst ({worst['name']} {size(worst)}), time x{geo('time'):.2f}, x{slowest['time']:.2f} at worst ({slowest['name']} {size(slowest)})")
     if o.json:
         with open(o.json, 'w', encoding='utf-8') as f:

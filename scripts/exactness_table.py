@@ -7,7 +7,7 @@ A small decoder of pictures is made (convolutions, group normalisations in the f
 up-samplings by 2) with a latent that has large structures and noise. It is computed in float64 in numpy; against that stand
 
   untiled              the model in ONNX Runtime
-  exact parts          the model that the tool writes, every normalisation taken apart, in ONNX Runtime
+  exact parts          the model that the tool writes, every normalisation decomposed, in ONNX Runtime
   blended tiles        overlapping latents decoded one by one, results blended along their borders
   averaged variances   whole convolutions; mean and variance of each group averaged over the tiles
   small picture        whole convolutions; means and variances of the same latent scaled down to a tile
@@ -167,7 +167,7 @@ def run(path, x):
 
 
 def tiled(tool, path, x, folder):
-    """The tiled model's picture, and how many normalisations are taken apart in it."""
+    """The tiled model's picture, and how many normalisations are decomposed in it."""
     out = os.path.join(folder, 'tiled.onnx')
     subprocess.run([tool, path, '-o', out, '--force', '--l2', '512K', '--target', 'cpu-generic', '--threads', '1', '-q'], check=True,
                    env={**os.environ, 'ONNX_TILE_CACHE': 'off'})
@@ -211,7 +211,7 @@ def main():
     for name, y in rows:
         most, nmse = abs(y - want).max() / wide, ((y - want) ** 2).sum() / (want ** 2).sum()
         print(f'| {name} | {most:.1e} | {nmse:.1e} |' if args.markdown else f'{name:32}  {most:21.1e}   {nmse:.1e}')
-    if left: print(f'{left} normalisations are not taken apart', file=sys.stderr)
+    if left: print(f'{left} normalisations are not decomposed', file=sys.stderr)
     return left > 0
 
 

@@ -77,7 +77,7 @@ def write_feeds(model, path):
     np.savez(path, **{v.name: sample(rng, v) for v in model.graph.input if v.name not in weights})
 
 
-def pinned(model, shapes):
+def static(model, shapes):
     """The model with the given dimensions of its inputs: what a runtime without free dimensions needs. Inputs that only repeat weights
     (old files) are dropped, and so are inner shapes, which may be those of other dimensions."""
     for v in model.graph.input:
@@ -150,7 +150,7 @@ def model_cases(tool, folder, shared, only=None):
         if only and name not in only:
             continue
         plain, tiled = os.path.join(folder, f'model-{name}.onnx'), os.path.join(folder, f'model-{name}-tiled.onnx')
-        model = pinned(onnx.load(path), shapes)
+        model = static(onnx.load(path), shapes)
         onnx.save(model, plain)
         regions = tool.tile(plain, tiled, args)
         if isinstance(regions, str):

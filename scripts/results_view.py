@@ -112,7 +112,7 @@ def operator(tables):
 def tool_time(tables):
     """The times of now, without those of the version before."""
     now = [[c.split(' -> ')[-1] for c in r] for r in tables[0]['rows']]
-    return [kept({**tables[0], 'rows': now, 'after': []}, [0, 1, 3, 5], 4)]
+    return [kept({**tables[0], 'rows': now, 'after': []}, [0, 1, 3, 5], 3)]
 
 
 def packing(tables):
@@ -145,7 +145,7 @@ VIEWS = {
     'streaming': streaming,
     'tool-time': tool_time,
     'packing': packing,
-    'operators': lambda tables: [kept(tables[0], [0, 1, 2, 3], 5)],
+    'operators': lambda tables: [kept(tables[0], [0, 1, 2, 3], 3)],
     'operator': operator,
     'static-dynamic': static_dynamic,
     'ranges': ranges,

@@ -35,7 +35,7 @@ py cured "$TOOL" "$tmp" || fail "a cure is not one"
 printf 'model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,?,8]\n  %%y = Relu(%%x)\n  output %%y\n}\n' >free.ot
 expect 0 "$TOOL" explain free.ot
 grep -qF -- 'No size is given: this is for x=1,4096,8.' "$tmp/out" || fail "the size is not told: $(cat "$tmp/out")"
-printf 'model ir 8 opset 17\ngraph g {\n  init %%b : float32[7] = fill 1\n  input %%x : float32[1,?]\n  %%y = Add(%%x, %%b)\n  output %%y\n}\n' >odd.ot # no usual size fits
+printf 'model ir 8 opset 17\ngraph g {\n  init %%b : float32[7] = fill 1\n  input %%x : float32[1,?]\n  %%y = Add(%%x, %%b)\n  output %%y\n}\n' >odd.ot # no guessed size fits
 expect 0 "$TOOL" explain odd.ot
 grep -qF -- '--shape x=1,?' "$tmp/out" || fail "the free input is not told: $(cat "$tmp/out")"
 printf 'model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,8]\n  output %%x\n}\n' >none.ot

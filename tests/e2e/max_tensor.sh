@@ -25,7 +25,7 @@ says '--max-tensor'
 py models "$tmp" || fail "no models"
 expect 3 "$TOOL" "$tmp/softmax.onnx" -o "$tmp/no.onnx" --max-tensor 200K
 says 'needs_all'
-# a normalisation is taken apart, and what it reads is made again, where no tiles of the model as it is keep the limit
+# a normalisation is decomposed, and what it reads is made again, where no tiles of the model as it is keep the limit
 for args in "" "--goal memory" "--goal memory --max-slowdown 0"; do
     "$PYTHON" "$root/tests/oracle/max_tensor.py" --tool "$TOOL" "--args=$args" --limits 0.4 "$tmp/norm.onnx" >"$tmp/out" 2>&1 || fail "$args: $(cat "$tmp/out")"
     grep -q held: "$tmp/out" || fail "$args: no tiles of a normalisation: $(cat "$tmp/out")"

@@ -1,13 +1,11 @@
 """Values that are pooled, then scaled by what comes of it, computed twice. pooled_again.py TOOL FOLDER ROUNDS"""
-import json
-import subprocess
 import sys
 
 import numpy as np
 import onnx
 
 import builder
-from checks import outputs
+from checks import outputs, tile
 
 tool, d, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
@@ -38,20 +36,13 @@ class Net(builder.Net):
         return self.model(), [1, 3, n, n]
 
 
-def tile(path, out, *options):
-    p = subprocess.run([tool, path, '-o', out, '--threads', '1', '--target', 'cpu-generic', '--json', *options], capture_output=True, text=True)
-    if p.returncode: sys.exit(f'{path} {options}: exit {p.returncode}: {p.stderr}')
-    onnx.checker.check_model(onnx.load(out), full_check=True)
-    return json.loads(p.stdout), b'tile/again/' in open(out, 'rb').read()
-
-
 twice = 0
 for k in range(rounds):
     m, dims = Net([7, k]).build()
     path, out = f'{d}/m{k}.onnx', f'{d}/m{k}_out.onnx'
     onnx.save(m, path)
-    if tile(path, out, '--goal', 'time')[1]: sys.exit(f'm{k}: computed twice with goal time')
-    facts, again = tile(path, out, '--goal', 'memory')
+    if tile(tool, path, out, '--goal', 'time')[1]: sys.exit(f'm{k}: computed twice with goal time')
+    facts, again = tile(tool, path, out, '--goal', 'memory')
     twice += again
     x = np.random.default_rng(k).standard_normal(dims).astype('f4')
     want, got = outputs(path, {'x': x})[0], outputs(out, {'x': x})[0]

@@ -1,5 +1,4 @@
 """Random style networks whose normalised values are computed twice. rematerialise.py TOOL FOLDER SEED ROUNDS [VERBOSE]"""
-import json
 import subprocess
 import sys
 
@@ -9,7 +8,7 @@ from onnx import TensorProto as T, numpy_helper as nh
 from onnx.reference import ReferenceEvaluator
 
 import builder
-from checks import nodes, outputs
+from checks import outputs, tile
 
 tool, d, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
 print('seed', seed)
@@ -71,15 +70,10 @@ def exact(m, x):
     return ReferenceEvaluator(m).run(None, {'x': x.astype('f8')})[0]
 
 
-def tile(path, out, *options):
-    args = [tool, path, '-o', out, '--goal', 'memory', '--threads', '1', '--target', 'cpu-generic', '--l2', '128K', '--json', *options]
-    p = subprocess.run(args, capture_output=True, text=True)
-    if p.returncode:
-        complain(f'{path} {options}: exit {p.returncode}: {p.stderr}')
-        return 0, False
-    r = json.loads(p.stdout)
-    tiled = r['tiled']
-    return tiled.get('growth_bytes') or tiled['peak_bytes'], any('tile/again/' in n.name for n in nodes(onnx.load(out).graph))
+def grown(path, out, *options):
+    """What the plan of goal memory takes, and whether a value is computed again."""
+    facts, again = tile(tool, path, out, '--goal', 'memory', '--l2', '128K', *options)
+    return facts['tiled'].get('growth_bytes') or facts['tiled']['peak_bytes'], again
 
 
 def run_engine(path, x):
@@ -99,7 +93,7 @@ for k in range(int(sys.argv[4])):
     x = rng.standard_normal(dims).astype('f4')
     want = exact(m, x)
     for emit, limit in ('onnx', 2e-6), ('engine', 4e-6):
-        bytes_, again = tile(path, out, '--emit', emit, '--max-slowdown', '150')
+        bytes_, again = grown(path, out, '--emit', emit, '--max-slowdown', '150')
         twice[emit] += again
         whole, got = (run(path, x), run(out, x)) if emit == 'onnx' else (run_engine(path, x), run_engine(out, x))
         if got is None or whole is None: continue
@@ -107,7 +101,7 @@ for k in range(int(sys.argv[4])):
         text = f'm{k} {emit}: twice {again}, error {error:.2e} of the range, untiled {untiled:.2e}, {bytes_} bytes'
         if len(sys.argv) > 5: print(text)
         if not error <= max(limit, 2 * untiled): complain(text)
-        if tile(path, out, '--emit', emit, '--max-slowdown', '150', '--bit-exact')[1]: complain(f'm{k} {emit}: --bit-exact, and computed twice')
+        if grown(path, out, '--emit', emit, '--max-slowdown', '150', '--bit-exact')[1]: complain(f'm{k} {emit}: --bit-exact, and computed twice')
 print('computed twice:', twice)
 for emit in twice:
     if twice[emit] < int(sys.argv[4]) // 4: complain(f'{emit}: too few are computed twice')

@@ -72,7 +72,7 @@ printf 'model ir 8 opset 17\ngraph g {\n  input %%x : float32[2,3]\n  output %%x
 py little "$tmp" || fail "cannot make the models"
 report "$r/empty" inspect "$tmp/empty.ot" --target cpu-generic
 report "$r/flow" inspect "$tmp/flow.onnx" --target cpu-generic
-report "$r/dynamic" inspect "$tmp/dynamic.onnx" --target cpu-generic # which no usual size fits
+report "$r/dynamic" inspect "$tmp/dynamic.onnx" --target cpu-generic # which no guessed size fits
 grep -q 'shape="?x?"' "$r/dynamic.xml" || fail "unknown dimensions are not told"
 
 # ---- what the process grows by stands first, with the figures that the terminal tells ----

@@ -1,13 +1,11 @@
 """Random encoders and decoders whose skip connections are computed twice. skips.py TOOL FOLDER ROUNDS"""
-import json
-import subprocess
 import sys
 
 import numpy as np
 import onnx
 
 import builder
-from checks import outputs
+from checks import outputs, tile
 
 LEVELS = 4
 tool, d, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -41,13 +39,6 @@ class Net(builder.Net):
         return self.model(), [1, 3, n, n]
 
 
-def tile(path, out, *options):
-    p = subprocess.run([tool, path, '-o', out, '--threads', '1', '--target', 'cpu-generic', '--json', *options], capture_output=True, text=True)
-    if p.returncode: sys.exit(f'{path} {options}: exit {p.returncode}: {p.stderr}')
-    onnx.checker.check_model(onnx.load(out), full_check=True)
-    return json.loads(p.stdout), any(n.name.startswith('tile/again/') or '/tile/again/' in n.name for n in onnx.load(out).graph.node)
-
-
 def in_ort(path, x):
     return outputs(path, {'x': x})[0]
 
@@ -67,8 +58,8 @@ for k in range(rounds):
     onnx.save(m, path)
     x = np.random.default_rng(k).standard_normal(dims).astype('f4')
     for options in (('--runtime', 'onnxruntime', '--goal', 'memory'), ('--runtime', 'openvino', '--force')):
-        if tile(path, out, *options)[1]: sys.exit(f'm{k} {options}: computed twice')
-    facts, again = tile(path, out, '--runtime', 'openvino', '--goal', 'memory')
+        if tile(tool, path, out, *options)[1]: sys.exit(f'm{k} {options}: computed twice')
+    facts, again = tile(tool, path, out, '--runtime', 'openvino', '--goal', 'memory')
     twice += again
     most = max(most, len(facts['regions']) if again else 0)
     if again and not facts['tiled']['growth_bytes'] < .7 * facts['untiled']['growth_bytes']: sys.exit(f'm{k}: computed twice for nothing')

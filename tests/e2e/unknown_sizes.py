@@ -29,7 +29,7 @@ FREE = ['0', '3, 0', '0, 0', '3, 3', '3, 0', '3, 0', '3, 0']
 UNKNOWN = ['0', '3, 3', '0, 0', '3, 3', '3, 3', '3, 3', '3, 3']
 ROWS = {'static': ('all sizes are stated', KNOWN),
         'free': ('dimensions of the inputs are free, and a size is guessed', FREE),
-        'odd': ('they are free, and no usual size fits', UNKNOWN),
+        'odd': ('they are free, and no guessed size fits', UNKNOWN),
         'unranked': ('an input has not even a rank', UNKNOWN),
         'custom': ('sizes behind an operator of another domain are not known', UNKNOWN),
         'counted': ('sizes depend on values (NonZero)', UNKNOWN),

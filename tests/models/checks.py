@@ -2,6 +2,10 @@
 
 tests/e2e/lib.bash puts this folder on the path; programs that run by themselves add it.
 """
+import json
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -37,6 +41,16 @@ def nodes(graph):
     """Nodes of the graph and of all bodies."""
     for g in graphs(graph):
         yield from g.node
+
+
+def tile(tool, path, out, *options):
+    """The plan as JSON, for one thread of a target that is the same everywhere, and whether the written model computes something again. Ends the
+    program where the tool or the checker of models does not succeed."""
+    p = subprocess.run([tool, path, '-o', out, '--threads', '1', '--target', 'cpu-generic', '--json', *options], capture_output=True, text=True)
+    if p.returncode: sys.exit(f'{path} {options}: exit {p.returncode}: {p.stderr}')
+    model = onnx.load(out)
+    onnx.checker.check_model(model, full_check=True)
+    return json.loads(p.stdout), any('tile/again/' in n.name for n in nodes(model.graph))
 
 
 def unread_constants(graph):

@@ -280,7 +280,7 @@ def check(seed, tool, folder, verbose):
     said = subprocess.run([tool, 'geometry', path, '--json', *shapes], capture_output=True, text=True, timeout=60)
     if said.returncode != 0:
         if not bound and 'has dynamic dimensions' in said.stderr:
-            return 'not run', None  # no usual size fits
+            return 'not run', None  # no guessed size fits
         raise AssertionError(f'{g.log}: {said.stderr.strip()}')
     pairs = {p['input']: p for p in json.loads(said.stdout)['outputs']}
     barriers = [b for p in pairs.values() for b in p['barriers']]
