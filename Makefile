@@ -47,7 +47,7 @@ Q :=
 endif
 
 ENGINE_SRCS := $(wildcard src/engine/*/*.c src/engine/*/*/*.c src/measure/*.c) \
-    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c model_device.c run_command.c run_kernel.c run_outputs.c) src/api/verify_tiled.c src/api/session_arrays.c src/api/session_json.c
+    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c model_device.c kernel_tune.c run_command.c run_kernel.c run_outputs.c) src/api/verify_tiled.c src/api/session_arrays.c src/api/session_json.c
 # The operator library for ONNX Runtime is a library of its own, beside the shared one.
 ORT_SRCS  := $(wildcard src/ort/*.c)
 PORT_SRCS := $(wildcard src/base/port/*.c)

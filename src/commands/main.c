@@ -199,6 +199,7 @@ static ot_status run_kernel(const ot_options *o, ot_diag *d)
                            .trace = o->trace,
                            .on = {o->device, o->source, o->work_items, o->repeat},
                            .stats = o->stats,
+                           .tune = o->tune,
                            .json = o->json,
                            .quiet = o->quiet};
     r.plan.threads = 1;

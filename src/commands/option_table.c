@@ -169,11 +169,13 @@ const option option_table[] = {
     {"trace", 0, "F.json", FILENAME, NULL, AT(trace), RUNNERS | KERNEL, RUNNING,
      "write a trace of one more run (bench: of each model) for chrome://tracing"},
     {"stats", 0, NULL, FLAG, NULL, AT(stats), KERNEL, RUNNING,
-     "what each memory held, what pipes did, what was never freed"},
+     "memories, pipes, what was not freed"},
     {"emit-source", 0, "F.cl|F.cu", SOURCE, NULL, AT(source), KERNEL, RUNNING,
      "write the planned kernel as OpenCL C or CUDA C (and run it with --device only)"},
     {"work-items", 0, "N", ITEMS, NULL, AT(work_items), KERNEL, RUNNING,
      "of a device's work-group, to 1024 (1 on CPUs, else 64)"},
+    {"tune", 0, NULL, FLAG, NULL, AT(tune), KERNEL, RUNNING,
+     "measure sizes and groups on a device"},
 
     {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY | KERNEL, BUFFERS,
      "bytes that must do, else exit 3 (.tk, .mlir: of every scope but gm; .csv: the least without "

@@ -210,6 +210,8 @@ static ot_status check_device(ot_diag *d, const ot_options *o)
                        "--trace is the interpreter's: leave out --device and --emit-source");
     if (o->repeat > 0 && !device)
         return ot_fail(d, OT_E_USAGE, "--repeat times a device: add --device opencl");
+    if (o->tune && !device)
+        return ot_fail(d, OT_E_USAGE, "--tune measures on a device: add --device opencl");
     if (o->work_items > 0 && !device && !o->source)
         return ot_fail(d, OT_E_USAGE,
                        "--work-items is for devices: add --device opencl or --emit-source F.cl");

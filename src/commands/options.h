@@ -76,7 +76,7 @@ typedef struct ot_options {
     bool reference;         /* of run: reference kernels only */
     bool as_is;             /* of run and bench: tiles of other runtimes stay */
     bool no_plan;           /* of run and bench: originals of tiled files run without tiles */
-    bool stats;             /* of run-kernel */
+    bool stats, tune;       /* of run-kernel */
     /* of run-kernel, run and bench: "cpu", "opencl", "vulkan:1"; NULL: not given */
     const char *device;
     int64_t device_memory; /* of run and bench: bytes; 0: all that the device has */

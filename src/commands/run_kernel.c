@@ -4,10 +4,14 @@
 #include "base/json.h"
 #include "onnx/export/out_file.h"
 #include "kernel_file.h"
+#include "kernel_tune.h"
 #include "tk/interpreter/interpreter.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sys/stat.h>
+
+#define TUNE_REPEAT 3 /* timed launches of each trial */
 
 typedef struct work {
     const ot_kernel_request *r;
@@ -24,8 +28,11 @@ typedef struct work {
     ot_krun_result *x;     /* of the interpreter */
     /* of a device: one of the two, or neither where only the source was wanted */
     ot_kd_result *device;
+    ot_kernel_device on;          /* the request's, and what is tried */
     ot_kd_facts facts;            /* of the device, */
     uint32_t items;               /* and of its work-groups */
+    ot_kernel_tuning tuning;      /* with --tune */
+    const ot_kernel_trial *trial; /* its sizes come first; NULL: none */
     const ot_krun_array *outputs; /* [n_outputs] of the one that ran */
     uint32_t n_outputs;
 } work;
@@ -87,11 +94,13 @@ static ot_status read_inputs(work *w)
     return OT_OK;
 }
 
-/* The sizes that the inputs' shapes tell, behind those that are given. */
+/* The sizes that the inputs' shapes tell, behind those that are tried or given. */
 static ot_status find_sizes(work *w, ot_tk_binding **out, uint32_t *n)
 {
     size_t cap = 0, count = 0;
     *out = NULL;
+    for (uint32_t i = 0; w->trial && i < w->tuning.n_sizes; i++)
+        if (!OT_PUSH(w->a, *out, count, cap, w->trial->sizes[i])) return ot_fail_nomem(w->d);
     for (size_t i = 0; i < w->r->n_sizes; i++)
         if (!OT_PUSH(w->a, *out, count, cap, w->r->sizes[i])) return ot_fail_nomem(w->d);
     for (size_t i = 0; i < w->r->n_inputs; i++) {
@@ -120,10 +129,15 @@ static ot_status plan(work *w)
         .path = w->path, .text = w->text, .n = w->n_text, .target = &t, .options = &w->r->plan};
     w->m.given = sizes;
     w->m.n_given = n_sizes;
+    ot_kernel *k = NULL;
+    ot_mem_plan *made = NULL;
+    if (s == OT_OK) s = ot_mem_plan_text(&w->m, w->a, w->d, &k, &made);
+    if (s != OT_OK) return s; /* what was read stays */
     ot_kernel_free(w->k);
-    w->k = NULL;
-    if (s == OT_OK) s = ot_mem_plan_text(&w->m, w->a, w->d, &w->k, &w->plan);
-    return s;
+    ot_mem_plan_free(w->plan);
+    w->k = k;
+    w->plan = made;
+    return OT_OK;
 }
 
 static ot_status load(work *w)
@@ -139,7 +153,9 @@ static ot_status run_on_device(work *w)
                               .plan = w->plan,
                               .inputs = w->inputs,
                               .n_inputs = (uint32_t)w->r->n_inputs};
-    OT_TRY(ot_kernel_device_run(&w->r->on, &j, w->d));
+    ot_kd_free(w->device);
+    w->device = NULL;
+    OT_TRY(ot_kernel_device_run(&w->on, &j, w->d));
     w->facts = j.facts;
     w->items = j.items;
     w->device = j.result;
@@ -165,6 +181,43 @@ static ot_status interpret(work *w)
 static ot_status run(work *w)
 {
     return w->r->on.source || ot_kernel_device_wanted(&w->r->on) ? run_on_device(w) : interpret(w);
+}
+
+/* ---- tuning ---- */
+
+/* Plan and run as t says. A trial that does not fit, or that the device refuses, is none. */
+static ot_status run_trial(void *of, ot_kernel_trial *t)
+{
+    work *w = of;
+    ot_diag *told = w->d, aside = {0};
+    w->d = &aside;
+    w->trial = t;
+    w->on.items = t->items;
+    ot_status s = plan(w);
+    if (s == OT_OK) s = run_on_device(w);
+    w->d = told;
+    t->seconds = s == OT_OK ? w->device->seconds : INFINITY;
+    return s == OT_E_NOMEM ? ot_fail_nomem(told) : OT_OK;
+}
+
+/* What was planned has run; the fastest of what is tried runs once more, for its results. */
+static ot_status tune(work *w)
+{
+    const ot_kernel_request *r = w->r;
+    const ot_kernel_tuner by = {.of = w,
+                                .run = run_trial,
+                                .items = w->items,
+                                .items_most = w->facts.items_most,
+                                .keeps_items = r->on.items > 0,
+                                .given = r->sizes,
+                                .n_given = r->n_sizes};
+    w->on.source = NULL;
+    OT_TRY(ot_kernel_tune(w->k, w->device->seconds, &by, w->a, w->d, &w->tuning));
+    w->on.source = r->on.source;
+    w->trial = &w->tuning.trials[w->tuning.best];
+    w->on.items = w->trial->items;
+    OT_TRY(plan(w));
+    return run_on_device(w);
 }
 
 /* ---- writing ---- */
@@ -244,6 +297,31 @@ static void print_device(const work *w)
            w->device->seconds);
 }
 
+static void print_trial(const work *w, const ot_kernel_trial *t)
+{
+    for (uint32_t k = 0; k < w->tuning.n_sizes; k++)
+        printf("%s = %lld, ", t->sizes[k].name, (long long)t->sizes[k].value);
+    printf("%u work item%s: %.6f s", t->items, t->items == 1 ? "" : "s", t->seconds);
+}
+
+static void print_tuning(const work *w)
+{
+    const ot_kernel_tuning *x = &w->tuning;
+    if (x->n_trials == 0) return;
+    fputs("planned  ", stdout);
+    print_trial(w, &x->trials[0]);
+    printf("\nfastest  ");
+    if (x->best == 0)
+        printf("that, of %zu tried\n", x->n_trials);
+    else
+        print_trial(w, &x->trials[x->best]), printf(", of %zu tried\n", x->n_trials);
+    printf("options ");
+    for (uint32_t k = 0; k < x->n_sizes; k++)
+        printf(" --size %s=%lld", x->trials[x->best].sizes[k].name,
+               (long long)x->trials[x->best].sizes[k].value);
+    printf(" --work-items %u\n", x->trials[x->best].items);
+}
+
 static void print_stats(const work *w)
 {
     const ot_krun_result *x = w->x;
@@ -321,6 +399,26 @@ static void json_device(const work *w, ot_json *j)
     ot_json_put_number(j, "time_seconds", w->device->seconds);
 }
 
+static void json_tuning(const work *w, ot_json *j)
+{
+    const ot_kernel_tuning *x = &w->tuning;
+    if (x->n_trials == 0) return;
+    ot_json_list(j, "tried");
+    for (size_t k = 0; k < x->n_trials; k++) {
+        const ot_kernel_trial *t = &x->trials[k];
+        ot_json_open(j, NULL);
+        ot_json_open(j, "sizes");
+        for (uint32_t i = 0; i < x->n_sizes; i++)
+            ot_json_put_int(j, t->sizes[i].name, t->sizes[i].value);
+        ot_json_close(j);
+        ot_json_put_int(j, "items", t->items);
+        if (isfinite(t->seconds)) ot_json_put_number(j, "time_seconds", t->seconds);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+    ot_json_put_int(j, "fastest", (int64_t)x->best);
+}
+
 static void print_json(const work *w)
 {
     ot_json j = {.f = stdout};
@@ -331,6 +429,7 @@ static void print_json(const work *w)
     ot_json_close(&j);
     if (w->x) json_run(w, &j);
     if (w->device) json_device(w, &j);
+    json_tuning(w, &j);
     ot_json_list(&j, "outputs");
     for (uint32_t k = 0; k < w->n_outputs; k++) {
         ot_json_open(&j, NULL);
@@ -350,12 +449,14 @@ static ot_status all(work *w)
     OT_TRY(read_inputs(w));
     OT_TRY(plan(w));
     OT_TRY(run(w));
+    if (w->r->tune) OT_TRY(tune(w));
     OT_TRY(write_outputs(w));
     OT_TRY(write_trace(w));
     if (w->r->json) {
         print_json(w);
     } else if (!w->r->quiet) {
         print_outputs(w);
+        print_tuning(w);
         if (w->r->stats) print_stats(w);
     }
     return ferror(stdout) ? OT_E_SYSTEM : OT_OK;
@@ -363,8 +464,12 @@ static ot_status all(work *w)
 
 ot_status ot_run_kernel(const ot_kernel_request *r, ot_diag *d)
 {
-    work w = {
-        .r = r, .d = d, .a = ot_arena_new(), .path = strcmp(r->path, "-") == 0 ? "stdin" : r->path};
+    work w = {.r = r,
+              .d = d,
+              .a = ot_arena_new(),
+              .path = strcmp(r->path, "-") == 0 ? "stdin" : r->path,
+              .on = r->on};
+    if (r->tune && w.on.repeat == 0) w.on.repeat = TUNE_REPEAT;
     ot_status s = w.a ? all(&w) : ot_fail_nomem(d);
     ot_krun_free(w.x);
     ot_kd_free(w.device);

@@ -26,6 +26,7 @@ typedef struct ot_kernel_request {
     ot_kernel_device on;    /* a device to run on, a source to write */
     /* memory, pipes, what was never freed; of a device: what it is, how long it took */
     bool stats;
+    bool tune; /* on a device: other sizes and work-groups are tried, the fastest counts */
     bool json, quiet;
 } ot_kernel_request;
 

@@ -24,6 +24,8 @@ expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --device opencl --trace "$tmp/t.j
 says "--trace is the interpreter's: leave out --device and --emit-source"
 expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --repeat 3
 says "--repeat times a device: add --device opencl"
+expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --tune
+says "--tune measures on a device: add --device opencl"
 expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --device cpu --work-items 3
 says "--work-items is for devices: add --device opencl or --emit-source F.cl"
 expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --device cpu --emit-source k.cl
@@ -68,6 +70,9 @@ expect 1 "$TOOL" run-kernel "$gallery/softmax.tk" --input x="$tmp/x.npy" --devic
 says "'x' has another shape or element type than its input [input-type]"
 expect 2 "$TOOL" run-kernel "$gallery/double_buffer.tk" --input x="$tmp/x.npy" --input q="$tmp/x.npy" --device opencl
 says "the kernel has no param 'q'"
+
+# sizes by measured runs: what does not fit is tried and left, the fastest is what runs
+POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable "$PYTHON" "$root/tests/e2e/kernel_tune.py" "$TOOL" "$tmp" || fail "kernel_tune.py"
 
 seed=$((${OT_SEED:-1} * 1000000))
 random=${RANDOM_KERNELS:-16} # a quarter of so many as the device's compiler makes them best, the others as it makes them fast
