@@ -297,7 +297,8 @@ python:
 test-tools:
 	$(Q)$(if $(filter .venv/bin/python,$(PYTHON)),scripts/setup.sh check,true)
 
-unit: $(UNIT_BINS) $(ORACLE_BINS) $(FUZZ_OBJS)
+# Under a sanitizer without what none of them runs.
+unit: $(UNIT_BINS) $(if $(SAN),,$(ORACLE_BINS) $(FUZZ_OBJS))
 	@$(RUN_TESTS) $(UNIT_BINS)
 
 # The unit tests that a build without engine and GLPK changes: what it does not is taken from the complete one.
