@@ -75,7 +75,7 @@ says "the kernel has no param 'q'"
 POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable "$PYTHON" "$root/tests/e2e/kernel_tune.py" "$TOOL" "$tmp" || fail "kernel_tune.py"
 
 seed=$((${OT_SEED:-1} * 1000000))
-random=${RANDOM_KERNELS:-16} # a quarter of so many as the device's compiler makes them best, the others as it makes them fast
+random=${RANDOM_KERNELS:-8} # a quarter of so many as the device's compiler makes them best, the others as it makes them fast
 few=$((random / 4))
 "$PYTHON" "$root/tests/property/random_kernels.py" "$TOOL" $few "$seed" >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
 tail -n 1 "$tmp/out"
@@ -103,7 +103,7 @@ tail -n 1 "$tmp/out"
 if command -v oclgrind >/dev/null; then
     "$PYTHON" "$root/tests/e2e/kernels.py" "$TOOL" "$root" "$tmp" checker >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
     tail -n 1 "$tmp/out"
-    "$PYTHON" "$root/tests/property/random_kernels.py" "$TOOL" "${RANDOM_KERNELS:-12}" "$seed" --checker >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
+    "$PYTHON" "$root/tests/property/random_kernels.py" "$TOOL" "${RANDOM_KERNELS:-6}" "$seed" --checker >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
     tail -n 1 "$tmp/out"
     # and it would see one: iterations that are spread over groups and write the same bytes
     sed 's/store y\[i:i+16, 0:200\]/store y[0:16, 0:200]/; s/  for i/  parallel for i/' "$gallery/softmax.tk" >"$tmp/race.tk"

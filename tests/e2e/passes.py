@@ -227,6 +227,21 @@ def figures(folder, *wanted):
             sys.exit(f'{name} {found[name]}, not {value}')
 
 
+def check_all(path):
+    """A file of commands and arguments, one a line: what is wrong, or how many are right."""
+    wrong = []
+    with open(path, encoding='utf-8') as f:
+        todo = [line.split() for line in f]
+    for command, *args in todo:
+        try:
+            CHECKS[command](*args)
+        except (SystemExit, Exception) as why:    # what the runtime says of a file, too
+            wrong.append(f'{command} {args[0]} {args[1]}: {why}')
+    sys.exit('\n'.join(wrong)) if wrong else print(len(todo), 'right')
+
+
+CHECKS = {'same': same, 'figures': figures, 'all': check_all}
+
 if __name__ == '__main__':
     command, *rest = sys.argv[1:]
     if command == 'models':
@@ -234,4 +249,4 @@ if __name__ == '__main__':
             save(make(), os.path.join(rest[0], name + '.onnx'))
         save(small(gate), os.path.join(rest[0], 'apart.onnx'), outside='apart.data')
     else:
-        {'same': same, 'figures': figures}[command](*rest)
+        CHECKS[command](*rest)

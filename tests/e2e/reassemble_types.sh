@@ -5,5 +5,5 @@
 . "$(dirname "$0")/lib.bash"
 opsets=()
 for o in ${REASSEMBLE_OPSETS:-11 13 16 19 21 24}; do opsets+=(--opset "$o"); done
-"$PYTHON" "$root/tests/oracle/reassemble_types.py" "$BUILD/tests/force_tile" --every 2 "${opsets[@]}" >"$tmp/out" 2>&1 || fail "$(head -n 40 "$tmp/out")"
+"$PYTHON" "$root/tests/oracle/reassemble_types.py" "$BUILD/tests/force_tile" --every 3 "${opsets[@]}" >"$tmp/out" 2>&1 || fail "$(head -n 40 "$tmp/out")"
 finish

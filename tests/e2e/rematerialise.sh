@@ -4,6 +4,6 @@
 # with --bit-exact, and by what is predicted never more memory than without time to spare.
 . "$(dirname "$0")/lib.bash"
 
-py "$TOOL" "$tmp" "${SEED:-1}" "${ROUNDS:-8}" ${VERBOSE:-} >"$tmp/out" 2>&1 || fail "$(head -n 20 "$tmp/out")"
+py "$TOOL" "$tmp" "${SEED:-1}" "${ROUNDS:-5}" ${VERBOSE:-} >"$tmp/out" 2>&1 || fail "$(head -n 20 "$tmp/out")"
 [[ -z ${VERBOSE:-} ]] || cat "$tmp/out"
 finish

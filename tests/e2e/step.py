@@ -115,6 +115,19 @@ def same(model, step, rows):
         sys.exit(f'{most:.1e} off')
 
 
+def same_all(pairs):
+    """A file of arguments for same, one set a line: what differs, or how many were compared."""
+    wrong = []
+    with open(pairs, encoding='utf-8') as f:
+        todo = [line.split() for line in f]
+    for args in todo:
+        try:
+            same(*args)
+        except (SystemExit, Exception) as why:    # what the runtime says of a file, too
+            wrong.append(f'{args[1]}: {why}')
+    sys.exit('\n'.join(wrong)) if wrong else print(len(todo), 'compared')
+
+
 def short(model, step):
     """Fewer rows than the delay, one step and a little more."""
     for rows in (3, 5, 9, 16, 17):
@@ -147,4 +160,4 @@ if __name__ == '__main__':
     if command == 'figures':
         figures(rest[0], **dict(x.split('=') for x in rest[1:]))
     else:
-        {'models': models, 'same': same, 'short': short, 'length': length}[command](*rest)
+        {'models': models, 'same': same, 'same_all': same_all, 'short': short, 'length': length}[command](*rest)
