@@ -34,7 +34,7 @@ static ot_status emit(work *w)
             .language = OT_KG_CUDA, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
         if (o.items == 0) o.items = OT_KG_ITEMS_DEFAULT;
     }
-    OT_TRY(ot_kernelgen(w->j->kernel, w->j->path, w->j->plan, &o, w->d, &c));
+    OT_TRY(ot_kg_make(w->j->kernel, w->j->path, w->j->plan, &o, w->d, &c));
     ot_status s = ot_out_write(w->want->source, c->text, c->n, w->d);
     ot_kg_free(c);
     return s;
@@ -77,7 +77,7 @@ static ot_status all(work *w)
     OT_TRY(emit(w));
     if (!w->dev) return OT_OK;
     ot_kd_request r = {.inputs = j->inputs, .n_inputs = j->n_inputs, .repeat = w->want->repeat};
-    OT_TRY(ot_kernelgen(w->j->kernel, w->j->path, w->j->plan, &w->options, w->d, &c));
+    OT_TRY(ot_kg_make(w->j->kernel, w->j->path, w->j->plan, &w->options, w->d, &c));
     ot_status s = ot_kd_run(w->dev, j->kernel, j->path, c, &r, w->d, &j->result);
     ot_kg_free(c);
     return s;

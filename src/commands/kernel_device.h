@@ -1,8 +1,7 @@
 /* What run-kernel does with device programs: write them (--emit-source), run them (--device).
  *
- *   planned kernel --kernelgen--> OpenCL C, CUDA C --> F.cl, F.cu
- *                                     `--kerneldev--> what the kernel wrote, with how many items,
- *                                     how long
+ *   planned kernel --codegen--> OpenCL C, CUDA C --> F.cl, F.cu
+ *                               `--device--> what the kernel wrote, with how many items, how long
  */
 #ifndef OT_COMMANDS_KERNEL_DEVICE_H
 #define OT_COMMANDS_KERNEL_DEVICE_H
@@ -31,7 +30,7 @@ typedef struct ot_kernel_device_job {
 } ot_kernel_device_job;
 /* Write the source if that is asked for, then run on the device if that is. For CUDA C, or
  * without a device, the program is made for groups of OT_KG_ITEMS_DEFAULT items that have
- * OT_KG_LOCAL_DEFAULT bytes. Fails as ot_kernelgen, ot_kd_open and ot_kd_run do, or with
+ * OT_KG_LOCAL_DEFAULT bytes. Fails as ot_kg_make, ot_kd_open and ot_kd_run do, or with
  * OT_E_SYSTEM: the file. */
 ot_status ot_kernel_device_run(const ot_kernel_device *want, ot_kernel_device_job *j,
                                ot_diag *d) OT_MUST_USE;

@@ -1,5 +1,5 @@
 /* The functions of OpenCL's loader, which is found when the program runs. For device/ and
- * kerneldev/; only where there are headers. */
+ * tk/device/; only where there are headers. */
 #ifndef OT_DEVICE_OPENCL_API_H
 #define OT_DEVICE_OPENCL_API_H
 

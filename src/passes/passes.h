@@ -15,7 +15,7 @@
  * A pass may also write values, so that the passes behind it read them and not the inputs: where
  * that takes less than computing them again.
  *
- * Normalisations are found and taken apart as tiles have them (transform/decompose/).
+ * Normalisations are found and decomposed as tiles have them (transform/decompose/).
  */
 #ifndef OT_PASSES_PASSES_H
 #define OT_PASSES_PASSES_H

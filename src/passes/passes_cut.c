@@ -49,18 +49,18 @@ static ot_status take(ot_graph *g, const pass_statistic *s, int64_t each, ot_id 
 }
 
 /* Value y, which no node makes, has the elements of x. */
-static ot_status reshape_into(split_writer *w, ot_id x, ot_id y)
+static ot_status reshape_into(decomp_writer *w, ot_id x, ot_id y)
 {
     const ot_value v = w->g->values[y];
     ot_id in[2] = {x, OT_NONE};
-    OT_TRY(split_ints(w, "shape", v.dims, v.rank, &in[1]));
-    return split_op(w, &(ot_node_def){.op = "Reshape", .name = "reshape", .in = {in, 2}},
-                    ot_type_of(&v), &y);
+    OT_TRY(decomp_ints(w, "shape", v.dims, v.rank, &in[1]));
+    return decomp_op(w, &(ot_node_def){.op = "Reshape", .name = "reshape", .in = {in, 2}},
+                     ot_type_of(&v), &y);
 }
 
-static ot_status writer_of(ot_graph *g, const pass_statistic *s, split_writer *w)
+static ot_status writer_of(ot_graph *g, const pass_statistic *s, decomp_writer *w)
 {
-    *w = (split_writer){.g = g, .base = ot_format(g->model->arena, "passes/%s", s->is.name)};
+    *w = (decomp_writer){.g = g, .base = ot_format(g->model->arena, "passes/%s", s->is.name)};
     return w->base ? OT_OK : nomem(g);
 }
 
@@ -69,20 +69,20 @@ static ot_status cut_reduction(ot_graph *g, const pass_statistic *s)
     const ot_op op = g->nodes[s->node].op;
     const ot_attr to = ot_mk_int("to", g->values[s->y].dtype);
     const ot_tensor_type flat = {OT_F64, 2, (int64_t[]){s->is.size, 1}};
-    split_writer w;
+    decomp_writer w;
     ot_id v, out = OT_NONE;
     OT_TRY(writer_of(g, s, &w));
     ot_node_remove(g, s->node);
     OT_TRY(take(g, s, 1, &v));
     if (op == OT_OP_ReduceL2 || op == OT_OP_ReduceLogSum) {
         const char *f = op == OT_OP_ReduceL2 ? "Sqrt" : "Log";
-        OT_TRY(split_op(&w, &(ot_node_def){.op = f, .name = "of_sum", .in = {&v, 1}}, flat, &out));
+        OT_TRY(decomp_op(&w, &(ot_node_def){.op = f, .name = "of_sum", .in = {&v, 1}}, flat, &out));
         v = out;
         out = OT_NONE;
     }
-    OT_TRY(split_op(&w,
-                    &(ot_node_def){.op = "Cast", .name = "cast", .in = {&v, 1}, .attrs = {&to, 1}},
-                    (ot_tensor_type){g->values[s->y].dtype, 2, flat.dims}, &out));
+    OT_TRY(decomp_op(&w,
+                     &(ot_node_def){.op = "Cast", .name = "cast", .in = {&v, 1}, .attrs = {&to, 1}},
+                     (ot_tensor_type){g->values[s->y].dtype, 2, flat.dims}, &out));
     return reshape_into(&w, out, s->y);
 }
 
@@ -90,7 +90,7 @@ static ot_status cut_reduction(ot_graph *g, const pass_statistic *s)
 static ot_status cut_moments(ot_graph *g, const pass_statistic *s, const ot_decomposed *made)
 {
     const ot_id moments = made->parts[0], pairs = g->nodes[moments].out[0];
-    split_writer w;
+    decomp_writer w;
     ot_id v;
     OT_TRY(writer_of(g, s, &w));
     ot_node_remove(g, moments);

@@ -18,7 +18,7 @@
 #define HUGE_NUMBER 1.7976931348623157e308
 
 typedef struct parts {
-    split_writer w;
+    decomp_writer w;
     const pass_statistic *s;
     ot_id mask[OT_RANK_MAX];    /* [n_axes] as inputs */
     ot_id ones[OT_RANK_MAX];    /* [n_axes] 1 where rows are owned, else 0, float64 */
@@ -32,8 +32,8 @@ static ot_status op(parts *p, const char *type, const char *role, const ot_id *i
 {
     const ot_value like = p->w.g->values[in[n - 1]];
     *out = OT_NONE;
-    return split_op(&p->w, &(ot_node_def){.op = type, .name = role, .in = {in, n}},
-                    (ot_tensor_type){OT_F64, like.rank, like.dims}, out);
+    return decomp_op(&p->w, &(ot_node_def){.op = type, .name = role, .in = {in, n}},
+                     (ot_tensor_type){OT_F64, like.rank, like.dims}, out);
 }
 
 static ot_status two(parts *p, const char *type, const char *role, ot_id a, ot_id b, ot_id *out)
@@ -42,8 +42,8 @@ static ot_status two(parts *p, const char *type, const char *role, ot_id a, ot_i
     int64_t dims[OT_RANK_MAX];
     for (int32_t k = 0; k < x.rank; k++) dims[k] = x.dims[k] == 1 ? y.dims[k] : x.dims[k];
     *out = OT_NONE;
-    return split_op(&p->w, &(ot_node_def){.op = type, .name = role, .in = {(ot_id[]){a, b}, 2}},
-                    (ot_tensor_type){OT_F64, x.rank, dims}, out);
+    return decomp_op(&p->w, &(ot_node_def){.op = type, .name = role, .in = {(ot_id[]){a, b}, 2}},
+                     (ot_tensor_type){OT_F64, x.rank, dims}, out);
 }
 
 static ot_status number(parts *p, double value, ot_id *out)
@@ -51,7 +51,7 @@ static ot_status number(parts *p, double value, ot_id *out)
     int64_t dims[OT_RANK_MAX];
     const int32_t rank = p->w.g->values[p->s->x].rank;
     for (int32_t k = 0; k < rank; k++) dims[k] = 1;
-    return split_doubles(&p->w, "number", &value, rank, dims, out);
+    return decomp_doubles(&p->w, "number", &value, rank, dims, out);
 }
 
 /* v where axis k of those that are cut is owned, else `rest`. */
@@ -70,7 +70,7 @@ static ot_status owned(parts *p, uint32_t k, ot_id v, double rest, ot_id *out)
     }
     OT_TRY(number(p, rest, &fill));
     *out = OT_NONE;
-    return split_op(
+    return decomp_op(
         &p->w,
         &(ot_node_def){.op = "Where", .name = "owned", .in = {(ot_id[]){p->mask[k], v, fill}, 3}},
         (ot_tensor_type){OT_F64, like.rank, like.dims}, out);
@@ -87,7 +87,7 @@ static ot_status over_lines(parts *p, const char *type, const char *role, ot_id 
         axes[k] = p->s->is.axes[k];
         OT_TRY(owned(p, k, *out, rest, out));
     }
-    return n ? split_reduce(&p->w, type, role, *out, axes, n, out) : OT_OK;
+    return n ? decomp_reduce(&p->w, type, role, *out, axes, n, out) : OT_OK;
 }
 
 /* Over the last of the axes that are cut. */
@@ -97,13 +97,13 @@ static ot_status over_last(parts *p, const char *type, const char *role, ot_id v
     const uint32_t last = p->s->is.n_axes - 1;
     const int64_t axis = p->s->is.axes[last];
     OT_TRY(owned(p, last, v, rest, out));
-    return split_reduce(&p->w, type, role, *out, &axis, 1, out);
+    return decomp_reduce(&p->w, type, role, *out, &axis, 1, out);
 }
 
 static ot_status over_whole(parts *p, const char *type, const char *role, ot_id v, ot_id *out)
 {
     *out = v;
-    return p->n_whole ? split_reduce(&p->w, type, role, v, p->whole, p->n_whole, out) : OT_OK;
+    return p->n_whole ? decomp_reduce(&p->w, type, role, v, p->whole, p->n_whole, out) : OT_OK;
 }
 
 /* Rows that are owned of axes [from, to) of those that are cut, multiplied with each other. */
@@ -122,8 +122,8 @@ static ot_status hand_out(parts *p, ot_id v, const char *what)
     const char *name = ot_format(g->model->arena, "%s.%s", p->s->is.name, what);
     ot_id out = name ? ot_value_new(g, name, OT_F64, like.rank, like.dims) : OT_NONE;
     if (out == OT_NONE) return ot_fail_nomem(g->model->diag);
-    OT_TRY(split_op(&p->w, &(ot_node_def){.op = "Identity", .name = what, .in = {&v, 1}},
-                    ot_type_of(&like), &out));
+    OT_TRY(decomp_op(&p->w, &(ot_node_def){.op = "Identity", .name = what, .in = {&v, 1}},
+                     ot_type_of(&like), &out));
     return passes_add_output(g, out);
 }
 
@@ -206,8 +206,8 @@ static ot_status take_mask(parts *p, uint32_t k)
     OT_TRY(passes_add_input(g, p->s->is.owned[k],
                             (ot_tensor_type){plain ? OT_F64 : OT_BOOL, rank, dims}, &p->mask[k]));
     p->ones[k] = p->mask[k];
-    if (!plain) OT_TRY(split_cast(&p->w, "ones", p->mask[k], OT_F64, &p->ones[k]));
-    return split_reduce(&p->w, "ReduceSum", "count", p->ones[k], &axis, 1, &p->count[k]);
+    if (!plain) OT_TRY(decomp_cast(&p->w, "ones", p->mask[k], OT_F64, &p->ones[k]));
+    return decomp_reduce(&p->w, "ReduceSum", "count", p->ones[k], &axis, 1, &p->count[k]);
 }
 
 ot_status passes_hand_out(const pass_maker *m, const pass_statistic *s, ot_graph *g)
@@ -222,7 +222,7 @@ ot_status passes_hand_out(const pass_maker *m, const pass_statistic *s, ot_graph
         if (s->reduced[a] && !cut) p.whole[p.n_whole++] = a;
     }
     for (uint32_t k = 0; k < s->is.n_axes; k++) OT_TRY(take_mask(&p, k));
-    if (g->values[x].dtype != OT_F64) OT_TRY(split_cast(&p.w, "wide", x, OT_F64, &x));
+    if (g->values[x].dtype != OT_F64) OT_TRY(decomp_cast(&p.w, "wide", x, OT_F64, &x));
     switch (s->is.kind) {
     case OT_STATISTIC_MOMENTS: return hand_out_moments(&p, x);
     case OT_STATISTIC_MEAN: return hand_out_mean(&p, x, &lines, &mean);

@@ -7,7 +7,7 @@
  * ONNX, of graphs or of who made a kernel.
  *
  *   text (.tk)  --ot_kernel_parse--.                                    .--ot_krun--> results
- *   code        --ot_kernel_build--+--> ot_kernel --ot_mem_plan_kernel--+--ot_kernelgen--> OpenCL,
+ *   code        --ot_kernel_build--+--> ot_kernel --ot_mem_plan_kernel--+--ot_kg_make--> OpenCL,
  *   MLIR (HIVM) --ot_mlir_parse----'        |              ^            |                  CUDA C
  *                                           |        ot_tk_machine      '--ot_kernel_print,
  *                                  ot_kaccess_analyse                      ot_mlir_write--> text

@@ -31,7 +31,7 @@ static ot_status generate(const char *text, uint32_t items, ot_kg_language langu
     if (s != OT_OK) fail_msg("%s\nin:\n%s", d->message, text);
     allowed = frugal;
     if (frugal >= 0) ot_set_alloc_hook(stingy);
-    s = ot_kernelgen(k, "k.tk", p, &g, d, out);
+    s = ot_kg_make(k, "k.tk", p, &g, d, out);
     ot_set_alloc_hook(NULL);
     ot_mem_plan_free(p);
     ot_kernel_free(k);

@@ -108,7 +108,7 @@ static void printed_and_generated(void **state)
     ot_kernel_free(parse(text));
     const ot_kg_options o = {
         .language = OT_KG_OPENCL, .items = 4, .local_bytes = OT_KG_LOCAL_DEFAULT};
-    if (ot_kernelgen(k, "twice.tk", p, &o, &d, &c) != OT_OK) fail_msg("%s", d.message);
+    if (ot_kg_make(k, "twice.tk", p, &o, &d, &c) != OT_OK) fail_msg("%s", d.message);
     assert_non_null(strstr(c->text, "__kernel"));
     ot_kg_free(c);
     free(text);

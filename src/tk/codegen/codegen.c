@@ -238,8 +238,8 @@ static ot_status generate(kgen *g, ot_kg_code *c)
     return s;
 }
 
-ot_status ot_kernelgen(const ot_kernel *k, const char *path, const ot_mem_plan *p,
-                       const ot_kg_options *o, ot_diag *d, ot_kg_code **out)
+ot_status ot_kg_make(const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                     const ot_kg_options *o, ot_diag *d, ot_kg_code **out)
 {
     ot_arena *a = ot_arena_new(), *own = ot_arena_new();
     kgen *g = a ? OT_NEW(a, kgen) : NULL;

@@ -50,8 +50,8 @@ typedef struct ot_kg_code {
  * unknown trip count, a view that cannot be addressed. *out is to be freed with ot_kg_free. What
  * only happens when it runs (a race, a read of what was not written) is for the interpreter to
  * find. */
-ot_status ot_kernelgen(const ot_kernel *k, const char *path, const ot_mem_plan *p,
-                       const ot_kg_options *o, ot_diag *d, ot_kg_code **out) OT_MUST_USE;
+ot_status ot_kg_make(const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                     const ot_kg_options *o, ot_diag *d, ot_kg_code **out) OT_MUST_USE;
 void ot_kg_free(ot_kg_code *c); /* accepts NULL */
 
 #endif

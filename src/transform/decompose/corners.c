@@ -15,7 +15,7 @@
  */
 #include "decompose_internal.h"
 
-bool split_find_corners(const ot_graph *g, ot_id id, ot_corners *out)
+bool decomp_find_corners(const ot_graph *g, ot_id id, ot_corners *out)
 {
     const ot_node *n = &g->nodes[id];
     if (n->dead || n->op != OT_OP_Resize || !ot_corners_read(g, n, out)) return false;
@@ -51,21 +51,21 @@ static bool fill_tables(const ot_corners *c, ot_arena *a, int64_t **index, float
 }
 
 /* Weights of one tap, which broadcast to x. */
-static ot_status weight_table(split_writer *w, const ot_corners *c, const ot_value *x,
+static ot_status weight_table(decomp_writer *w, const ot_corners *c, const ot_value *x,
                               const float *weight, ot_id *out)
 {
     int64_t dims[OT_RANK_MAX];
     const int32_t rank = x->rank - (int32_t)c->axis;
     for (int32_t k = 0; k < rank; k++) dims[k] = k == 0 ? c->out : 1;
-    if (x->dtype == OT_F32) return split_floats(w, "weight", weight, rank, dims, out);
+    if (x->dtype == OT_F32) return decomp_floats(w, "weight", weight, rank, dims, out);
     double *wide = OT_NEW_N(w->g->model->arena, double, (size_t)c->out);
     if (!wide) return ot_fail_nomem(w->g->model->diag);
     for (int64_t o = 0; o < c->out; o++) wide[o] = (double)weight[o];
-    return split_doubles(w, "weight", wide, rank, dims, out);
+    return decomp_doubles(w, "weight", wide, rank, dims, out);
 }
 
 /* y: the rows of x that axis c->axis is made of. *y: the value to make, or OT_NONE. */
-static ot_status write_rows(split_writer *w, const ot_corners *c, ot_id x, ot_id *y)
+static ot_status write_rows(decomp_writer *w, const ot_corners *c, ot_id x, ot_id *y)
 {
     ot_arena *a = w->g->model->arena;
     const ot_value v = w->g->values[x];
@@ -78,25 +78,25 @@ static ot_status write_rows(split_writer *w, const ot_corners *c, ot_id x, ot_id
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
     dims[c->axis] = c->out;
     for (int64_t k = 0; k < c->in; k++) numbers[k] = k;
-    OT_TRY(split_ints(w, "rows", numbers, c->in, &rows));
+    OT_TRY(decomp_ints(w, "rows", numbers, c->in, &rows));
     for (uint32_t k = 0; k < c->n_taps; k++) {
         ot_id table, tap = c->n_taps == 1 ? *y : OT_NONE, by, part = OT_NONE;
-        OT_TRY(split_ints(w, "index", index + k * (size_t)c->out, c->out, &table));
-        OT_TRY(split_op(w,
-                        &(ot_node_def){.op = "GatherRows",
-                                       .name = "rows",
-                                       .in = {(ot_id[]){x, rows, table}, 3},
-                                       .attrs = {attrs, 3}},
-                        (ot_tensor_type){v.dtype, v.rank, dims}, &tap));
+        OT_TRY(decomp_ints(w, "index", index + k * (size_t)c->out, c->out, &table));
+        OT_TRY(decomp_op(w,
+                         &(ot_node_def){.op = "GatherRows",
+                                        .name = "rows",
+                                        .in = {(ot_id[]){x, rows, table}, 3},
+                                        .attrs = {attrs, 3}},
+                         (ot_tensor_type){v.dtype, v.rank, dims}, &tap));
         sum = k == 0 ? tap : sum;
         if (c->n_taps == 1) break;
         OT_TRY(weight_table(w, c, &v, weight + k * (size_t)c->out, &by));
-        OT_TRY(split_op(
+        OT_TRY(decomp_op(
             w, &(ot_node_def){.op = "Mul", .name = "weighed", .in = {(ot_id[]){tap, by}, 2}},
             (ot_tensor_type){v.dtype, v.rank, dims}, &part));
         ot_id both = k + 1 == c->n_taps ? *y : OT_NONE;
         if (k > 0)
-            OT_TRY(split_op(
+            OT_TRY(decomp_op(
                 w, &(ot_node_def){.op = "Add", .name = "sum", .in = {(ot_id[]){sum, part}, 2}},
                 (ot_tensor_type){v.dtype, v.rank, dims}, &both));
         sum = k > 0 ? both : part;
@@ -105,7 +105,7 @@ static ot_status write_rows(split_writer *w, const ot_corners *c, ot_id x, ot_id
     return OT_OK;
 }
 
-ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c)
+ot_status decomp_write_corners(decomp_writer *w, ot_id node, const ot_corners *c)
 {
     ot_graph *g = w->g;
     const ot_node n = g->nodes[node];
@@ -119,17 +119,17 @@ ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c)
     if (!c->others) return OT_OK;
     in[0] = rows;
     if (c->by_sizes)
-        OT_TRY(split_ints(w, "sizes", c->sizes, entries, &in[c->operand]));
+        OT_TRY(decomp_ints(w, "sizes", c->sizes, entries, &in[c->operand]));
     else
-        OT_TRY(split_floats(w, "scales", c->scales, 1, &entries, &in[c->operand]));
-    return split_op(
+        OT_TRY(decomp_floats(w, "scales", c->scales, 1, &entries, &in[c->operand]));
+    return decomp_op(
         w,
         &(ot_node_def){
             .op = "Resize", .name = "columns", .in = {in, n.n_in}, .attrs = {n.attrs, n.n_attrs}},
         ot_type_of(&v), &y);
 }
 
-ot_status split_agree_rows(ot_graph *g)
+ot_status decomp_agree_rows(ot_graph *g)
 {
     for (ot_id k = 0; k < g->n_nodes; k++) {
         const ot_node n = g->nodes[k];

@@ -1,7 +1,7 @@
-/* Taking normalisations and Resizes apart, and putting together again what no region has taken a
+/* Decomposing normalisations and Resizes, and putting together again what no region has taken a
  * part of.
  *
- * The nodes that these were stay in the graph, dead: settling brings them back as they were
+ * The nodes that these were stay in the graph, dead: what is put together comes back as it was
  * read, and a part of the model that is not tiled is written as it was.
  */
 #include "decompose_internal.h"
@@ -10,18 +10,18 @@
  * rest of a network */
 #define LONG (1 << 18)
 
-/* An element-wise operator on x, of x's type; *out as in split_op. */
-static ot_status by_element(split_writer *w, const char *op, const char *role, ot_id x, ot_id other,
-                            ot_id *out)
+/* An element-wise operator on x, of x's type; *out as in decomp_op. */
+static ot_status by_element(decomp_writer *w, const char *op, const char *role, ot_id x,
+                            ot_id other, ot_id *out)
 {
     const ot_node_def def = {.op = op, .name = role, .in = {(ot_id[]){x, other}, 2}};
-    return split_op(w, &def, ot_type_of(&w->g->values[x]), out);
+    return decomp_op(w, &def, ot_type_of(&w->g->values[x]), out);
 }
 
 /* y of x, the factor and the summand, and what each element is scaled by. In half precision x *
  * factor + summand would cancel where the mean is large, and runtimes that normalise in bfloat16
  * need have no Mul of it: all is float32, between Casts. */
-static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id both[2])
+static ot_status write_affine(decomp_writer *w, const ot_norm *n, const ot_id both[2])
 {
     const ot_value x = w->g->values[n->x];
     const ot_dtype type = w->g->values[both[0]].dtype;
@@ -37,24 +37,24 @@ static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id bot
     const bool half = type != x.dtype;
     const ot_attr back = ot_mk_int("to", x.dtype);
     ot_id v = n->x, y = n->y;
-    if (half) OT_TRY(split_cast(w, "wide_x", v, type, &v));
+    if (half) OT_TRY(decomp_cast(w, "wide_x", v, type, &v));
     for (int k = 0; k <= last; k++) {
         ot_id by = steps[k].by;
         if (by == OT_NONE) continue;
-        if (w->g->values[by].dtype != type) OT_TRY(split_cast(w, "wide_each", by, type, &by));
+        if (w->g->values[by].dtype != type) OT_TRY(decomp_cast(w, "wide_each", by, type, &by));
         ot_id made = k == last && !half ? n->y : OT_NONE;
         OT_TRY(by_element(w, steps[k].op, steps[k].role, v, by, &made));
         v = made;
     }
-    return half ? split_op(w,
-                           &(ot_node_def){
-                               .op = "Cast", .name = "narrow", .in = {&v, 1}, .attrs = {&back, 1}},
-                           ot_type_of(&x), &y)
+    return half ? decomp_op(w,
+                            &(ot_node_def){
+                                .op = "Cast", .name = "narrow", .in = {&v, 1}, .attrs = {&back, 1}},
+                            ot_type_of(&x), &y)
                 : OT_OK;
 }
 
 /* What has taken whose place. */
-static ot_status note(const split_writer *w, const ot_id *whole, uint32_t n_whole,
+static ot_status note(const decomp_writer *w, const ot_id *whole, uint32_t n_whole,
                       ot_decomposed *made)
 {
     ot_arena *a = w->g->model->arena;
@@ -70,7 +70,7 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_decomposed *made)
     ot_arena *a = g->model->arena;
     const ot_value x = g->values[n->x];
     int64_t axes[OT_RANK_MAX], dims[OT_RANK_MAX];
-    split_writer w = {.g = g, .base = ot_format(a, "tile/norm/%s", g->values[n->y].name)};
+    decomp_writer w = {.g = g, .base = ot_format(a, "tile/norm/%s", g->values[n->y].name)};
     ot_id moments = OT_NONE, both[2];
     if (!w.base) return ot_fail_nomem(g->model->diag);
     for (int32_t k = 0; k < x.rank; k++) dims[k] = k < 2 ? x.dims[k] : 1;
@@ -79,7 +79,7 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_decomposed *made)
     dims[x.rank - 1] = 2;
     const ot_attr over = ot_mk_ints(a, "axes", axes, (size_t)x.rank - 2);
     if (over.kind != OT_ATTR_INTS) return ot_fail_nomem(g->model->diag);
-    OT_TRY(split_op(
+    OT_TRY(decomp_op(
         &w,
         &(ot_node_def){.op = "Moments", .name = "moments", .in = {&n->x, 1}, .attrs = {&over, 1}},
         (ot_tensor_type){OT_F64, x.rank, dims}, &moments));
@@ -88,7 +88,7 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_decomposed *made)
     const ot_attr attrs[4] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups),
                               ot_mk_int("dtype", type), ot_mk_int("centred", 1)};
     const ot_id in[5] = {moments, n->scale, n->bias, n->gamma, n->beta};
-    OT_TRY(split_pair(
+    OT_TRY(decomp_pair(
         &w,
         &(ot_node_def){.op = "NormFactors", .in = {in, 5}, .attrs = {attrs, n->centred ? 4 : 3}},
         (ot_tensor_type){type, x.rank, dims}, both));
@@ -99,23 +99,23 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_decomposed *made)
 static ot_status write_lane(ot_graph *g, const ot_lane_norm *s, ot_decomposed *made)
 {
     const bool lp = g->nodes[s->node].op == OT_OP_LpNormalization;
-    split_writer w = {.g = g,
-                      .base = ot_format(g->model->arena, lp ? "tile/norm/%s" : "tile/softmax/%s",
-                                        g->values[g->nodes[s->node].out[0]].name)};
+    decomp_writer w = {.g = g,
+                       .base = ot_format(g->model->arena, lp ? "tile/norm/%s" : "tile/softmax/%s",
+                                         g->values[g->nodes[s->node].out[0]].name)};
     if (!w.base) return ot_fail_nomem(g->model->diag);
-    OT_TRY(lp ? split_write_lp(&w, s) : split_write_softmax(&w, s));
+    OT_TRY(lp ? decomp_write_lp(&w, s) : decomp_write_softmax(&w, s));
     return note(&w, &s->node, 1, made);
 }
 
 static ot_status write_corners(ot_graph *g, ot_id node, ot_decomposed *made)
 {
     ot_corners c;
-    split_writer w = {.g = g,
-                      .base = ot_format(g->model->arena, "tile/resize/%s",
-                                        g->values[g->nodes[node].out[0]].name)};
+    decomp_writer w = {.g = g,
+                       .base = ot_format(g->model->arena, "tile/resize/%s",
+                                         g->values[g->nodes[node].out[0]].name)};
     if (!w.base) return ot_fail_nomem(g->model->diag);
-    if (!split_find_corners(g, node, &c)) OT_BUG("a Resize is decomposed that cannot be");
-    OT_TRY(split_write_corners(&w, node, &c));
+    if (!decomp_find_corners(g, node, &c)) OT_BUG("a Resize is decomposed that cannot be");
+    OT_TRY(decomp_write_corners(&w, node, &c));
     return note(&w, &node, 1, made);
 }
 
@@ -164,9 +164,9 @@ static ot_status find_all(ot_graph *g, bool softmax, findings *f)
         if (g->nodes[id].is_static) continue;
         if (ot_decompose_find(g, id, &norm))
             room = OT_PUSH(a, f->norms, f->n_norms, f->cap_norms, norm);
-        else if (split_find_lp(g, id, &lane) || (softmax && split_find_softmax(g, id, &lane)))
+        else if (decomp_find_lp(g, id, &lane) || (softmax && decomp_find_softmax(g, id, &lane)))
             room = OT_PUSH(a, f->lanes, f->n_lanes, f->cap_lanes, lane);
-        else if (split_find_corners(g, id, &corners))
+        else if (decomp_find_corners(g, id, &corners))
             room = OT_PUSH(a, f->corners, f->n_corners, f->cap_corners, id);
         if (!room) return ot_fail_nomem(g->model->diag);
     }
@@ -232,11 +232,11 @@ static ot_status write_moments(ot_graph *g, ot_id id)
 
 ot_status ot_recompose(ot_graph *g, bool own_operators)
 {
-    OT_TRY(split_undo_skips(g));
+    OT_TRY(remat_undo_skips(g));
     for (uint32_t k = 0; k < g->model->n_decomposed; k++) {
         const ot_decomposed *s = &g->model->decomposed[k];
         bool once;
-        OT_TRY(split_undo_again(g, s, &once));
+        OT_TRY(remat_undo_norms(g, s, &once));
         if (once && is_whole(g, s) && (own_operators || !is_long(g, s))) {
             restore(g, s);
         } else if (!own_operators && g->nodes[s->parts[0]].op == OT_OP_Moments) {
@@ -244,5 +244,5 @@ ot_status ot_recompose(ot_graph *g, bool own_operators)
             if (!g->nodes[s->parts[1]].dead) OT_TRY(ot_norm_factors_write(g, s->parts[1]));
         }
     }
-    return split_agree_rows(g);
+    return decomp_agree_rows(g);
 }

@@ -14,7 +14,7 @@
 #define MVN_SINCE   9     /* opset since which MeanVarianceNormalization has axes */
 #define MVN_EPSILON 1e-9f /* that the standard adds to the deviation */
 
-bool split_is_image(const ot_value *x)
+bool decomp_is_image(const ot_value *x)
 {
     if (!x->is_tensor || !ot_value_is_static(x) || x->rank < 3 || x->rank > OT_RANK_MAX - 4)
         return false;
@@ -79,7 +79,7 @@ static void look_through_reshapes(const ot_graph *g, ot_norm *n)
     if (to->op != OT_OP_Reshape || back->op != OT_OP_Reshape || back->in[0] != n->y) return;
     const ot_value *x = &g->values[to->in[0]], *grouped = &g->values[n->x],
                    *y = &g->values[back->out[0]];
-    if (!split_is_image(x) || !ot_value_is_static(y) || !same_shape(x, y) ||
+    if (!decomp_is_image(x) || !ot_value_is_static(y) || !same_shape(x, y) ||
         elements(x) != elements(grouped))
         return;
     if (x->dims[0] != grouped->dims[0] || x->dims[1] % grouped->dims[1] != 0) return;
@@ -111,7 +111,7 @@ static bool find_node(const ot_graph *g, ot_id id, ot_norm *out)
                      .each_bias = OT_NONE,
                      .nodes = {id},
                      .n_nodes = 1};
-    if (!split_is_image(x)) return false;
+    if (!decomp_is_image(x)) return false;
     out->groups = n->op == OT_OP_GroupNormalization ? ot_attr_int(n, "num_groups", 0) : x->dims[1];
     if (out->groups < 1 || x->dims[1] % out->groups != 0) return false;
     for (int k = 1; k < 3; k++) {
@@ -133,7 +133,7 @@ static bool find_layer(const ot_graph *g, ot_id id, ot_norm *out)
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
     int64_t axis = ot_attr_int(n, "axis", -1);
     if (axis < 0) axis += x->rank;
-    if (!split_is_image(x) || x->rank < 4 || axis < 1 || axis > 2 || !same_shape(x, y) ||
+    if (!decomp_is_image(x) || x->rank < 4 || axis < 1 || axis > 2 || !same_shape(x, y) ||
         ot_attr_int(n, "stash_type", 1) != 1)
         return false;
     for (uint32_t k = 1; k < n->n_out; k++)
@@ -173,7 +173,7 @@ static bool find_mean_variance(const ot_graph *g, ot_id id, ot_norm *out)
         return false;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
     const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
-    if (!split_is_image(x) || !same_shape(x, y) || x->dtype != y->dtype) return false;
+    if (!decomp_is_image(x) || !same_shape(x, y) || x->dtype != y->dtype) return false;
     if (!axes) {
         axes = usual;
         n_axes = sizeof usual / sizeof *usual;
@@ -206,7 +206,7 @@ bool ot_decompose_find(const ot_graph *g, ot_id id, ot_norm *out)
 {
     if (g->nodes[id].dead) return false;
     if (find_layer(g, id, out) || find_mean_variance(g, id, out)) return true;
-    const bool written = split_find_written(g, id, out);
+    const bool written = decomp_find_written(g, id, out);
     if (!written && !find_node(g, id, out)) return false;
     const bool each = out->groups == g->values[out->x].dims[1];
     if (each && g->nodes[id].op != OT_OP_GroupNormalization) look_through_reshapes(g, out);

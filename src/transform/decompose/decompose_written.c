@@ -151,11 +151,11 @@ static bool find_quotient(written *w, ot_id deviation, ot_id quotient)
     return (first || (second && q->op == OT_OP_Mul)) && take(w, quotient);
 }
 
-bool split_find_written(const ot_graph *g, ot_id id, ot_norm *out)
+bool decomp_find_written(const ot_graph *g, ot_id id, ot_norm *out)
 {
     const ot_node *n = &g->nodes[id];
     if (n->op != OT_OP_ReduceMean || n->n_in < 1 || n->in[0] == OT_NONE ||
-        !split_is_image(&g->values[n->in[0]]))
+        !decomp_is_image(&g->values[n->in[0]]))
         return false;
     *out = (ot_norm){.x = n->in[0],
                      .scale = OT_NONE,

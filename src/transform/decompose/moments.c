@@ -19,7 +19,7 @@
 
 /* A tensor's Moments over `axes`, being written. */
 typedef struct moments {
-    split_writer w;
+    decomp_writer w;
     ot_value x;
     ot_dtype type; /* of all that is computed */
     const int64_t *axes;
@@ -33,9 +33,9 @@ static ot_status by_lines(moments *m, const char *op, const char *role, const ch
                           ot_id y, ot_id *out)
 {
     const size_t others = m->n_axes - 1;
-    if (others == 0) return split_reduce(&m->w, op, role, y, m->axes, 1, out);
-    OT_TRY(split_reduce(&m->w, op, of_lines, y, m->axes + others, 1, &y));
-    return split_reduce(&m->w, "ReduceMean", role, y, m->axes, others, out);
+    if (others == 0) return decomp_reduce(&m->w, op, role, y, m->axes, 1, out);
+    OT_TRY(decomp_reduce(&m->w, op, of_lines, y, m->axes + others, 1, &y));
+    return decomp_reduce(&m->w, "ReduceMean", role, y, m->axes, others, out);
 }
 
 /* Mean and variance of many numbers. */
@@ -45,13 +45,13 @@ static ot_status of_many(moments *m, ot_id x, ot_id *mean, ot_id *variance)
     const double last = (double)m->x.dims[m->axes[m->n_axes - 1]];
     const int64_t one = 1;
     OT_TRY(by_lines(m, "ReduceMean", "mean", "mean_lines", x, mean));
-    OT_TRY(split_op(&m->w,
-                    &(ot_node_def){.op = "Sub", .name = "away", .in = {(ot_id[]){x, *mean}, 2}},
-                    (ot_tensor_type){m->type, m->x.rank, m->x.dims}, &away));
+    OT_TRY(decomp_op(&m->w,
+                     &(ot_node_def){.op = "Sub", .name = "away", .in = {(ot_id[]){x, *mean}, 2}},
+                     (ot_tensor_type){m->type, m->x.rank, m->x.dims}, &away));
     OT_TRY(by_lines(m, "ReduceSumSquare", "squares", "squares_lines", away, &sum));
-    OT_TRY(split_doubles(&m->w, "length", &last, 1, &one, &length));
-    if (m->type != OT_F64) OT_TRY(split_cast(&m->w, "length_narrow", length, m->type, &length));
-    return split_op(
+    OT_TRY(decomp_doubles(&m->w, "length", &last, 1, &one, &length));
+    if (m->type != OT_F64) OT_TRY(decomp_cast(&m->w, "length_narrow", length, m->type, &length));
+    return decomp_op(
         &m->w, &(ot_node_def){.op = "Div", .name = "variance", .in = {(ot_id[]){sum, length}, 2}},
         (ot_tensor_type){m->type, m->x.rank, m->small}, variance);
 }
@@ -59,14 +59,14 @@ static ot_status of_many(moments *m, ot_id x, ot_id *mean, ot_id *variance)
 static ot_status of_few(moments *m, ot_id x, ot_id *mean, ot_id *variance)
 {
     ot_id away = OT_NONE, square = OT_NONE;
-    OT_TRY(split_reduce(&m->w, "ReduceMean", "mean", x, m->axes, m->n_axes, mean));
-    OT_TRY(split_op(&m->w,
-                    &(ot_node_def){.op = "Sub", .name = "away", .in = {(ot_id[]){x, *mean}, 2}},
-                    (ot_tensor_type){m->type, m->x.rank, m->x.dims}, &away));
-    OT_TRY(split_op(&m->w,
-                    &(ot_node_def){.op = "Mul", .name = "square", .in = {(ot_id[]){away, away}, 2}},
-                    (ot_tensor_type){m->type, m->x.rank, m->x.dims}, &square));
-    return split_reduce(&m->w, "ReduceMean", "variance", square, m->axes, m->n_axes, variance);
+    OT_TRY(decomp_reduce(&m->w, "ReduceMean", "mean", x, m->axes, m->n_axes, mean));
+    OT_TRY(decomp_op(&m->w,
+                     &(ot_node_def){.op = "Sub", .name = "away", .in = {(ot_id[]){x, *mean}, 2}},
+                     (ot_tensor_type){m->type, m->x.rank, m->x.dims}, &away));
+    OT_TRY(decomp_op(
+        &m->w, &(ot_node_def){.op = "Mul", .name = "square", .in = {(ot_id[]){away, away}, 2}},
+        (ot_tensor_type){m->type, m->x.rank, m->x.dims}, &square));
+    return decomp_reduce(&m->w, "ReduceMean", "variance", square, m->axes, m->n_axes, variance);
 }
 
 ot_status ot_moments_write(ot_graph *g, const char *base, ot_id x, const int64_t *axes, size_t n,
@@ -84,18 +84,18 @@ ot_status ot_moments_write(ot_graph *g, const char *base, ot_id x, const int64_t
     for (size_t k = 0; k < n; k++) m.small[axes[k]] = 1;
     memcpy(pair, m.small, (size_t)v.rank * sizeof *pair);
     pair[v.rank - 1] = 2;
-    if (v.dtype != m.type) OT_TRY(split_cast(&m.w, "wide", x, m.type, &x));
+    if (v.dtype != m.type) OT_TRY(decomp_cast(&m.w, "wide", x, m.type, &x));
     /* lines may have any length then */
     const bool many = ot_moments_are_many(&v, axes, n) && !g->model->dynamic_dims;
     OT_TRY((many ? of_many : of_few)(&m, x, &mean, &variance));
     const ot_attr last = ot_mk_int("axis", v.rank - 1), to = ot_mk_int("to", OT_F64);
-    OT_TRY(split_op(&m.w,
-                    &(ot_node_def){.op = "Concat",
-                                   .name = "pair",
-                                   .in = {(ot_id[]){mean, variance}, 2},
-                                   .attrs = {&last, 1}},
-                    (ot_tensor_type){m.type, v.rank, pair}, &both));
-    return split_op(
+    OT_TRY(decomp_op(&m.w,
+                     &(ot_node_def){.op = "Concat",
+                                    .name = "pair",
+                                    .in = {(ot_id[]){mean, variance}, 2},
+                                    .attrs = {&last, 1}},
+                     (ot_tensor_type){m.type, v.rank, pair}, &both));
+    return decomp_op(
         &m.w, &(ot_node_def){.op = "Cast", .name = "moments", .in = {&both, 1}, .attrs = {&to, 1}},
         (ot_tensor_type){OT_F64, v.rank, pair}, out);
 }

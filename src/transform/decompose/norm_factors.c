@@ -17,7 +17,7 @@
 #include "onnx/import/model_io.h"
 
 typedef struct factors {
-    split_writer w;
+    decomp_writer w;
     int64_t n, groups, per_group; /* samples; channels of a group */
 } factors;
 
@@ -29,8 +29,8 @@ static ot_status calc(factors *f, const char *op, const char *role, ot_id a, ot_
     for (int k = 0; k < 3; k++)
         dims[k] = ot_max(x.rank == 3 ? x.dims[k] : 1, y.rank == 3 ? y.dims[k] : 1);
     *out = OT_NONE;
-    return split_op(&f->w, &(ot_node_def){.op = op, .name = role, .in = {(ot_id[]){a, b}, 2}},
-                    (ot_tensor_type){OT_F64, 3, dims}, out);
+    return decomp_op(&f->w, &(ot_node_def){.op = op, .name = role, .in = {(ot_id[]){a, b}, 2}},
+                     (ot_tensor_type){OT_F64, 3, dims}, out);
 }
 
 /* Element k of the pairs that moments end with, as [N, groups, per_group]. */
@@ -43,11 +43,11 @@ static ot_status pick(factors *f, ot_id moments, int64_t k, const char *role, ot
     const ot_attr last = ot_mk_int("axis", m.rank - 1);
     memcpy(one, m.dims, (size_t)m.rank * sizeof *one);
     one[m.rank - 1] = 1;
-    OT_TRY(split_ints(&f->w, role, &k, 1, &in[1]));
-    OT_TRY(split_op(
+    OT_TRY(decomp_ints(&f->w, role, &k, 1, &in[1]));
+    OT_TRY(decomp_op(
         &f->w, &(ot_node_def){.op = "Gather", .name = role, .in = {in, 2}, .attrs = {&last, 1}},
         (ot_tensor_type){OT_F64, m.rank, one}, &picked));
-    return split_reshape(&f->w, role, picked, 3, dims, out);
+    return decomp_reshape(&f->w, role, picked, 3, dims, out);
 }
 
 /* Numbers by group or channel as float64 [1, groups, 1 or per_group]. */
@@ -64,10 +64,10 @@ static ot_status numbers(factors *f, ot_id v, const char *role, ot_id *out)
     if (x.dtype != OT_F64 && x.init && !x.overridable &&
         ot_tensor_floats(x.init, narrow, (size_t)n, &count)) {
         for (int64_t k = 0; k < n; k++) wide[k] = narrow[k];
-        return split_doubles(&f->w, role, wide, 3, dims, out);
+        return decomp_doubles(&f->w, role, wide, 3, dims, out);
     }
-    if (x.dtype != OT_F64) OT_TRY(split_cast(&f->w, role, v, OT_F64, &v));
-    return split_reshape(&f->w, role, v, 3, dims, out);
+    if (x.dtype != OT_F64) OT_TRY(decomp_cast(&f->w, role, v, OT_F64, &v));
+    return decomp_reshape(&f->w, role, v, 3, dims, out);
 }
 
 /* Mean and variance of all channels of each group, from those of the channels. */
@@ -76,12 +76,12 @@ static ot_status join_groups(factors *f, ot_id *mean, ot_id *variance)
     const int64_t axis = 2;
     ot_id all, away, square, spread;
     if (f->per_group == 1) return OT_OK;
-    OT_TRY(split_reduce(&f->w, "ReduceMean", "group_mean", *mean, &axis, 1, &all));
+    OT_TRY(decomp_reduce(&f->w, "ReduceMean", "group_mean", *mean, &axis, 1, &all));
     OT_TRY(calc(f, "Sub", "away", *mean, all, &away));
     OT_TRY(calc(f, "Mul", "square", away, away, &square));
     OT_TRY(calc(f, "Add", "spread", *variance, square, &spread));
     *mean = all;
-    return split_reduce(&f->w, "ReduceMean", "group_variance", spread, &axis, 1, variance);
+    return decomp_reduce(&f->w, "ReduceMean", "group_variance", spread, &axis, 1, variance);
 }
 
 /* x, [N, groups, 1 or per_group], becomes output v of the node. */
@@ -95,13 +95,13 @@ static ot_status hand_out(factors *f, ot_id x, const char *role, ot_id v)
         ot_id spread;
         if (!ones) return ot_fail_nomem(f->w.g->model->diag);
         for (int64_t k = 0; k < f->per_group; k++) ones[k] = 1;
-        OT_TRY(split_doubles(&f->w, "ones", ones, 3, dims, &spread));
+        OT_TRY(decomp_doubles(&f->w, "ones", ones, 3, dims, &spread));
         OT_TRY(calc(f, "Mul", role, x, spread, &x));
     }
-    OT_TRY(split_reshape(&f->w, role, x, y.rank, y.dims, &x));
-    return split_op(&f->w,
-                    &(ot_node_def){.op = "Cast", .name = role, .in = {&x, 1}, .attrs = {&to, 1}},
-                    ot_type_of(&y), &v);
+    OT_TRY(decomp_reshape(&f->w, role, x, y.rank, y.dims, &x));
+    return decomp_op(&f->w,
+                     &(ot_node_def){.op = "Cast", .name = role, .in = {&x, 1}, .attrs = {&to, 1}},
+                     ot_type_of(&y), &v);
 }
 
 /* Operand k of the node, if it is there. */
@@ -121,13 +121,13 @@ static ot_status write_centred(factors *f, ot_id mean, ot_id variance, ot_id eps
 {
     const double one = 1;
     ot_id root = OT_NONE, minus = OT_NONE, unit, factor;
-    OT_TRY(split_op(&f->w, &(ot_node_def){.op = "Sqrt", .name = "deviation", .in = {&variance, 1}},
-                    (ot_tensor_type){OT_F64, 3, f->w.g->values[variance].dims}, &root));
+    OT_TRY(decomp_op(&f->w, &(ot_node_def){.op = "Sqrt", .name = "deviation", .in = {&variance, 1}},
+                     (ot_tensor_type){OT_F64, 3, f->w.g->values[variance].dims}, &root));
     OT_TRY(calc(f, "Add", "above_zero", root, epsilon, &root));
-    OT_TRY(split_doubles(&f->w, "one", &one, 0, NULL, &unit));
+    OT_TRY(decomp_doubles(&f->w, "one", &one, 0, NULL, &unit));
     OT_TRY(calc(f, "Div", "factor", unit, root, &factor));
-    OT_TRY(split_op(&f->w, &(ot_node_def){.op = "Neg", .name = "minus", .in = {&mean, 1}},
-                    (ot_tensor_type){OT_F64, 3, f->w.g->values[mean].dims}, &minus));
+    OT_TRY(decomp_op(&f->w, &(ot_node_def){.op = "Neg", .name = "minus", .in = {&mean, 1}},
+                     (ot_tensor_type){OT_F64, 3, f->w.g->values[mean].dims}, &minus));
     OT_TRY(hand_out(f, factor, "factor", out[0]));
     return hand_out(f, minus, "summand", out[1]);
 }
@@ -145,19 +145,19 @@ ot_status ot_norm_factors_write(ot_graph *g, ot_id node)
     OT_TRY(pick(&f, n.in[0], 0, "mean", &mean));
     OT_TRY(pick(&f, n.in[0], 1, "variance", &variance));
     OT_TRY(join_groups(&f, &mean, &variance));
-    OT_TRY(split_doubles(&f.w, "epsilon", &epsilon, 0, NULL, &eps));
+    OT_TRY(decomp_doubles(&f.w, "epsilon", &epsilon, 0, NULL, &eps));
     if (ot_attr_int(&n, "centred", 0)) return write_centred(&f, mean, variance, eps, n.out);
     OT_TRY(calc(&f, "Add", "above_zero", variance, eps, &variance));
-    OT_TRY(split_op(&f.w, &(ot_node_def){.op = "Sqrt", .name = "deviation", .in = {&variance, 1}},
-                    (ot_tensor_type){OT_F64, 3, g->values[variance].dims}, &root));
+    OT_TRY(decomp_op(&f.w, &(ot_node_def){.op = "Sqrt", .name = "deviation", .in = {&variance, 1}},
+                     (ot_tensor_type){OT_F64, 3, g->values[variance].dims}, &root));
     if (operand(&n, 1) != OT_NONE)
         OT_TRY(numbers(&f, n.in[1], "scale", &unit));
     else
-        OT_TRY(split_doubles(&f.w, "one", &one, 0, NULL, &unit));
+        OT_TRY(decomp_doubles(&f.w, "one", &one, 0, NULL, &unit));
     OT_TRY(calc(&f, "Div", "factor", unit, root, &factor));
     OT_TRY(calc(&f, "Mul", "product", mean, factor, &product));
-    OT_TRY(split_op(&f.w, &(ot_node_def){.op = "Neg", .name = "minus", .in = {&product, 1}},
-                    (ot_tensor_type){OT_F64, 3, g->values[product].dims}, &summand));
+    OT_TRY(decomp_op(&f.w, &(ot_node_def){.op = "Neg", .name = "minus", .in = {&product, 1}},
+                     (ot_tensor_type){OT_F64, 3, g->values[product].dims}, &summand));
     OT_TRY(by_operand(&f, "Add", "bias", operand(&n, 2), &summand));
     OT_TRY(by_operand(&f, "Mul", "gamma", operand(&n, 3), &factor));
     OT_TRY(by_operand(&f, "Mul", "gamma", operand(&n, 3), &summand));

@@ -21,7 +21,7 @@
 #define HEAVY 1 /* so many products are computed again */
 #define NODES SPLIT_CHAIN_NODES
 
-typedef split_chain chain;
+typedef remat_chain chain;
 
 static bool is_product(const ot_node *n)
 {
@@ -110,7 +110,7 @@ static int64_t source_bytes(const chain *c, ot_id *largest)
     return sum;
 }
 
-bool split_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, split_chain *best, int64_t *saved)
+bool remat_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, remat_chain *best, int64_t *saved)
 {
     chain c = {.g = g, .most_heavy = heavy};
     int64_t whole, least;
@@ -152,7 +152,7 @@ uint32_t ot_rematerialise_find_norms(const ot_graph *g, ot_remat_norm *out, uint
         const ot_id x = own_x(g, &g->model->decomposed[k]);
         chain c;
         int64_t saved;
-        if (x == OT_NONE || !split_find_chain(g, x, HEAVY, &c, &saved)) continue;
+        if (x == OT_NONE || !remat_find_chain(g, x, HEAVY, &c, &saved)) continue;
         out[n++] = (ot_remat_norm){.split = k, .bytes = saved, .macs = c.macs};
     }
     return n;
@@ -207,7 +207,7 @@ static void sort_chain(chain *c)
         }
 }
 
-ot_status split_copy_chain(ot_graph *g, split_chain *c, ot_id x, ot_id *again, const ot_id **copies)
+ot_status remat_copy_chain(ot_graph *g, remat_chain *c, ot_id x, ot_id *again, const ot_id **copies)
 {
     ot_arena *a = g->model->arena;
     ot_id made[NODES], nodes[NODES];
@@ -226,8 +226,8 @@ static ot_status write_again(ot_graph *g, ot_decomposed *s)
     chain c;
     int64_t saved;
     ot_id again;
-    if (x == OT_NONE || !split_find_chain(g, x, HEAVY, &c, &saved)) return OT_OK;
-    OT_TRY(split_copy_chain(g, &c, x, &again, &s->again));
+    if (x == OT_NONE || !remat_find_chain(g, x, HEAVY, &c, &saved)) return OT_OK;
+    OT_TRY(remat_copy_chain(g, &c, x, &again, &s->again));
     for (uint32_t k = 1; k < s->n_parts; k++) {
         const ot_node *n = &g->nodes[s->parts[k]];
         for (uint32_t i = 0; i < n->n_in; i++)
@@ -249,7 +249,7 @@ ot_status ot_rematerialise_norms(ot_graph *g, const uint32_t *splits, uint32_t n
     return OT_OK;
 }
 
-ot_status split_undo_again(ot_graph *g, const ot_decomposed *s, bool *once)
+ot_status remat_undo_norms(ot_graph *g, const ot_decomposed *s, bool *once)
 {
     *once = s->n_again == 0;
     if (*once || g->nodes[s->parts[0]].dead) return OT_OK;

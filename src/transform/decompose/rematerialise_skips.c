@@ -59,7 +59,7 @@ static bool is_pooled(const ot_graph *g, const ot_value *x, uint32_t n)
 
 /* v waits for some of its readers, of that kind, and is made of less. */
 static bool find_skip(const ot_graph *g, ot_id v, ot_remat_kind kind, const uint32_t *at,
-                      split_chain *c, int64_t *saved)
+                      remat_chain *c, int64_t *saved)
 {
     const ot_value *x = &g->values[v];
     uint32_t wait;
@@ -70,7 +70,7 @@ static bool find_skip(const ot_graph *g, ot_id v, ot_remat_kind kind, const uint
     for (uint32_t u = late; u < x->n_uses; u++)
         if (g->nodes[x->uses[u]].n_captured > 0) return false; /* subgraphs name what they read */
     if (kind == OT_REMAT_POOLED && !is_pooled(g, x, late)) return false;
-    return split_find_chain(g, v, HEAVY, c, saved) && (kind == OT_REMAT_POOLED || wait > c->n);
+    return remat_find_chain(g, v, HEAVY, c, saved) && (kind == OT_REMAT_POOLED || wait > c->n);
 }
 
 ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_kind kind, ot_remat_skip *out,
@@ -80,7 +80,7 @@ ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_kind kind, ot_
     const uint32_t *at = a ? positions(g, a) : NULL;
     *n = 0;
     for (ot_id v = 0; at && v < g->n_values; v++) {
-        split_chain c;
+        remat_chain c;
         int64_t saved;
         if (!find_skip(g, v, kind, at, &c, &saved)) continue;
         uint32_t k = *n < max ? (*n)++ : max;
@@ -98,7 +98,7 @@ static ot_status repeat(ot_graph *g, ot_id v, ot_remat_kind kind, ot_remateriali
 {
     ot_arena *a = ot_arena_new();
     const uint32_t *at = a ? positions(g, a) : NULL;
-    split_chain c;
+    remat_chain c;
     int64_t saved;
     uint32_t wait;
     ot_status s = at ? OT_OK : ot_fail_nomem(g->model->diag);
@@ -106,7 +106,7 @@ static ot_status repeat(ot_graph *g, ot_id v, ot_remat_kind kind, ot_remateriali
     if (*done) {
         const ot_value x = g->values[v];
         *made = (ot_rematerialised){.value = v, .n_nodes = c.n};
-        s = split_copy_chain(g, &c, v, &made->again, &made->nodes);
+        s = remat_copy_chain(g, &c, v, &made->again, &made->nodes);
         for (uint32_t u = first_late(&x, at, &wait); s == OT_OK && u < x.n_uses; u++) {
             ot_node *n = &g->nodes[x.uses[u]];
             for (uint32_t i = 0; i < n->n_in; i++)
@@ -142,7 +142,7 @@ static bool is_untouched(const ot_graph *g, const ot_rematerialised *r)
     return by != OT_NONE && !g->nodes[by].dead;
 }
 
-ot_status split_undo_skips(ot_graph *g)
+ot_status remat_undo_skips(ot_graph *g)
 {
     for (uint32_t k = g->model->n_rematerialised; k-- > 0;) {
         const ot_rematerialised *r = &g->model->rematerialised[k];
