@@ -293,7 +293,7 @@ bool ot_import_lent_at(const ot_model *m, const void *data, ot_lent *out)
     const uint8_t *at = data;
     for (size_t k = 0; s && s->is_lent && k < s->n_ext; k++) {
         const ot_ext *e = &s->ext[k];
-        if (at < e->data || at >= e->data + e->bytes) continue;
+        if (!e->data || at < e->data || at >= e->data + e->bytes) continue;
         *out = (ot_lent){e->data, e->bytes, e->release, e->of};
         return true;
     }

@@ -37,7 +37,6 @@ static void pack_panel(uint8_t *to, const uint8_t *b, const ot_matrix_layout *m,
                        int64_t each)
 {
     int64_t k = m->k;
-    if (k == 0) return; /* there may be no memory, then */
     if (m->column_step == 1 && w == OT_I8_PANEL && k % 4 == 0) {
         if (each == 2)
             pack_pairs(to, b, k / 2, m->row_step);
@@ -56,6 +55,7 @@ static void pack_panel(uint8_t *to, const uint8_t *b, const ot_matrix_layout *m,
 void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, ot_i8_way way, int64_t first,
                 int64_t end)
 {
+    if (m->k == 0) return; /* there may be no memory, then */
     for (int64_t p = first; p < end; p++) {
         int64_t j = p * OT_I8_PANEL;
         pack_panel(to + p * ot_i8_panel_bytes(m->k), (const uint8_t *)b + j * m->column_step, m,
