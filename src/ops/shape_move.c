@@ -116,7 +116,8 @@ ot_status ot_shape_flatten(ot_infer *c)
                                  x->rank);
         int32_t a = (int32_t)(axis < 0 ? axis + x->rank : axis);
         if (!product_but(x->dims, a, -1, &d[0])) d[0] = OT_DIM_UNKNOWN;
-        if (!product_but(x->dims + a, x->rank - a, -1, &d[1])) d[1] = OT_DIM_UNKNOWN;
+        const int64_t *behind = a > 0 ? x->dims + a : x->dims; /* a scalar may have no dims */
+        if (!product_but(behind, x->rank - a, -1, &d[1])) d[1] = OT_DIM_UNKNOWN;
     }
     ot_shape_set(c, 0, ot_shape_dtype(c, 0), 2, d);
     return OT_OK;

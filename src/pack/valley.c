@@ -42,7 +42,7 @@ static uint32_t *pool_take(valley *s, uint32_t n)
         return NULL;
     }
     s->n_pool += n;
-    return s->pool + s->n_pool - n;
+    return s->pool ? s->pool + s->n_pool - n : NULL; /* none are wanted, at first */
 }
 
 /* Solve what is left of the list, part by part. */

@@ -11,13 +11,6 @@
 
 #include "device/driver.h"
 
-/* Drivers are written in C++, of whose allocations the sanitizer of a C program sees no callers, so
- * that tests/lsan.supp cannot name their libraries: here, what is left of them is a driver's. */
-#ifdef OT_SANITIZED
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libstdc++\n"; }
-#endif
-
 static inline const char *fault_name(ot_device_fault fault)
 {
     switch (fault) {
