@@ -372,6 +372,12 @@ static void zeros_of(const ot_i8_job *j, int64_t column, int16_t *zeros)
     }
 }
 
+/* NULL: products over nothing have no panels. */
+static const uint8_t *panel_at(const ot_i8_job *j, int64_t panel)
+{
+    return j->panels ? j->panels + panel * ot_i8_panel_bytes(j->k) : NULL;
+}
+
 /* m <= ROWS rows from `row` on against one panel. */
 static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64_t row, int64_t m)
 {
@@ -379,7 +385,7 @@ static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64
     _Alignas(64) int32_t sums[ROWS * OT_I8_PANEL];
     int16_t zeros[2 * OT_I8_PANEL];
     int64_t pairs = (j->k + 1) / 2, tiles = (m + MR - 1) / MR, column = panel * OT_I8_PANEL;
-    const uint8_t *bytes = j->panels + panel * ot_i8_panel_bytes(j->k);
+    const uint8_t *bytes = panel_at(j, panel);
     const int16_t *rows = j->rows;
     tile t = {.b = part, .row_step = j->row_bytes / (int64_t)sizeof *rows};
     zeros_of(j, column, zeros);
@@ -464,9 +470,7 @@ static void finish_quads(const ot_i8_job *j, int64_t panel, int64_t row, int64_t
     int32_t sum[OT_I8_PANEL] = {0};
     zero_terms terms = {.ends = ends};
     uint32_t any = 0;
-    if (by_row)
-        ot_i8_column_sums(j->panels + panel * ot_i8_panel_bytes(j->k), ot_i8_up4(j->k) / 4,
-                          j->b_signed, sum);
+    if (by_row) ot_i8_column_sums(panel_at(j, panel), ot_i8_up4(j->k) / 4, j->b_signed, sum);
     for (int64_t k = 0; k < OT_I8_PANEL; k++) {
         int32_t z = !j->b_zeros ? j->b_zero : column + k < j->n ? j->b_zeros[column + k] : 0;
         terms.zeros[k] = (uint32_t)z;
@@ -512,7 +516,7 @@ static void multiply_quads(const ot_i8_job *j, const quads_part *o, bool by_tile
 {
     _Alignas(64) int32_t sums[2 * ROWS * OT_I8_PANEL];
     ot_i8_quads t = {.a = (const uint8_t *)j->rows + o->row * j->row_bytes,
-                     .b = j->panels + o->panel * ot_i8_panel_bytes(j->k),
+                     .b = panel_at(j, o->panel),
                      .sums = sums,
                      .quads = ot_i8_up4(j->k) / 4,
                      .row_step = j->row_bytes,
