@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 
 import passing
 from builder import Net, save
+from checks import check_lines
 
 FREE = ['n', 3, 'h', 'w']
 
@@ -228,16 +229,7 @@ def figures(folder, *wanted):
 
 
 def check_all(path):
-    """A file of commands and arguments, one a line: what is wrong, or how many are right."""
-    wrong = []
-    with open(path, encoding='utf-8') as f:
-        todo = [line.split() for line in f]
-    for command, *args in todo:
-        try:
-            CHECKS[command](*args)
-        except (SystemExit, Exception) as why:    # what the runtime says of a file, too
-            wrong.append(f'{command} {args[0]} {args[1]}: {why}')
-    sys.exit('\n'.join(wrong)) if wrong else print(len(todo), 'right')
+    check_lines(path, lambda command, *args: CHECKS[command](*args), 'right')
 
 
 CHECKS = {'same': same, 'figures': figures, 'all': check_all}

@@ -7,6 +7,7 @@ import numpy as np
 from onnx import helper
 
 from builder import save
+from checks import check_lines
 from step_networks import Kind, networks
 from stepping import compare, run_steps, session
 
@@ -116,16 +117,7 @@ def same(model, step, rows):
 
 
 def same_all(pairs):
-    """A file of arguments for same, one set a line: what differs, or how many were compared."""
-    wrong = []
-    with open(pairs, encoding='utf-8') as f:
-        todo = [line.split() for line in f]
-    for args in todo:
-        try:
-            same(*args)
-        except (SystemExit, Exception) as why:    # what the runtime says of a file, too
-            wrong.append(f'{args[1]}: {why}')
-    sys.exit('\n'.join(wrong)) if wrong else print(len(todo), 'compared')
+    check_lines(pairs, same, 'compared')
 
 
 def short(model, step):

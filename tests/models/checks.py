@@ -76,3 +76,16 @@ def nmse(got, want):
 def range_error(got, want):
     """The largest error, by the range of what is wanted."""
     return np.abs(got.astype('f8') - want).max() / (want.max() - want.min())
+
+
+def check_lines(path, check, right):
+    """A file of arguments for check, one set a line: ends with all that is wrong, or says how many are right."""
+    wrong = []
+    with open(path, encoding='utf-8') as f:
+        todo = [line.split() for line in f]
+    for args in todo:
+        try:
+            check(*args)
+        except (SystemExit, Exception) as why:    # what the runtime says of a file, too
+            wrong.append(f'{" ".join(args)}: {why}')
+    sys.exit('\n'.join(wrong)) if wrong else print(len(todo), right)
