@@ -143,37 +143,91 @@ typedef struct operands {
     bool is_float;
 } operands;
 
-/* The sum at one output position (`at`: first element of each operand there). */
-static void sum_labels(const ot_einsum *e, const operands *x, const int64_t *at,
-                       const int64_t *dims, double *f, uint64_t *i)
+/* Where the operands' elements lie along the labels that are summed. */
+typedef struct summed_labels {
+    uint32_t n;               /* beside the last one, */
+    int64_t dims[LABELS];     /* [n] */
+    const int64_t **step;     /* [n_ops][n] */
+    int64_t last, *last_step; /* of the last: its extent, [n_ops] steps; 1 and 0 without any */
+} summed_labels;
+
+static ot_status find_summed(ot_call *c, const ot_einsum *e, summed_labels *out)
+{
+    const uint32_t all = e->n_all - e->n_out;
+    *out = (summed_labels){.n = all ? all - 1 : 0, .last = 1};
+    out->step = ot_num_scratch(c, e->n_ops, sizeof *out->step);
+    out->last_step = ot_num_scratch(c, e->n_ops, sizeof *out->last_step);
+    if (!out->step || !out->last_step) return OT_E_NOMEM;
+    for (uint32_t j = 0; j < out->n; j++) out->dims[j] = e->extent[e->order[e->n_out + j]];
+    if (all) out->last = e->extent[e->order[e->n_all - 1]];
+    for (uint32_t k = 0; k < e->n_ops; k++) {
+        int64_t *step = ot_num_scratch(c, LABELS, sizeof *step);
+        if (!step) return OT_E_NOMEM;
+        for (uint32_t j = 0; j < out->n; j++) step[j] = e->step[k][e->order[e->n_out + j]];
+        out->step[k] = step;
+        out->last_step[k] = all ? e->step[k][e->order[e->n_all - 1]] : 0;
+    }
+    return OT_OK;
+}
+
+/* The sums of products of float64 along the last label, one after another. */
+static double sum_floats(const ot_einsum *e, const operands *x, const summed_labels *l,
+                         const int64_t *from, double sum)
+{
+    if (e->n_ops == 2) {
+        const double *a = x->f[0] + from[0], *b = x->f[1] + from[1];
+        const int64_t sa = l->last_step[0], sb = l->last_step[1];
+        for (int64_t i = 0; i < l->last; i++) sum += a[i * sa] * b[i * sb];
+        return sum;
+    }
+    for (int64_t i = 0; i < l->last; i++) {
+        double product = 1;
+        for (uint32_t k = 0; k < e->n_ops; k++) product *= x->f[k][from[k] + i * l->last_step[k]];
+        sum += product;
+    }
+    return sum;
+}
+
+static uint64_t sum_ints(const ot_einsum *e, const operands *x, const summed_labels *l,
+                         const int64_t *from, uint64_t sum)
+{
+    for (int64_t i = 0; i < l->last; i++) {
+        uint64_t product = 1;
+        for (uint32_t k = 0; k < e->n_ops; k++)
+            product *= (uint64_t)x->i[k][from[k] + i * l->last_step[k]];
+        sum += product;
+    }
+    return sum;
+}
+
+/* The sum at one output position (`at`: first element of each operand there; `from`: scratch). */
+static void sum_labels(const ot_einsum *e, const operands *x, const summed_labels *l,
+                       const int64_t *at, int64_t *from, double *f, uint64_t *i)
 {
     int64_t pos[LABELS] = {0};
     *f = 0;
     *i = 0;
     do {
-        double product = 1;
-        uint64_t whole = 1;
         for (uint32_t k = 0; k < e->n_ops; k++) {
-            int64_t from = at[k];
-            for (uint32_t j = e->n_out; j < e->n_all; j++)
-                from += pos[j - e->n_out] * e->step[k][e->order[j]];
-            if (x->is_float)
-                product *= x->f[k][from];
-            else
-                whole *= (uint64_t)x->i[k][from];
+            from[k] = at[k];
+            for (uint32_t j = 0; j < l->n; j++) from[k] += pos[j] * l->step[k][j];
         }
-        *f += product;
-        *i += whole;
-    } while (ot_num_next(e->n_all - e->n_out, dims, pos));
+        if (x->is_float)
+            *f = sum_floats(e, x, l, from, *f);
+        else
+            *i = sum_ints(e, x, l, from, *i);
+    } while (ot_num_next(l->n, l->dims, pos));
 }
 
 static ot_status compute(ot_call *c, const ot_einsum *e, const operands *x, ot_nd *y)
 {
-    int64_t summed[LABELS], pos[OT_RANK_MAX] = {0}, n = ot_num_count(y), empty = 0;
-    int64_t *at = ot_num_scratch(c, e->n_ops, sizeof *at);
-    if (!at) return OT_E_NOMEM;
-    for (uint32_t j = e->n_out; j < e->n_all; j++)
-        empty += (summed[j - e->n_out] = e->extent[e->order[j]]) == 0;
+    int64_t pos[OT_RANK_MAX] = {0}, n = ot_num_count(y), empty = 0;
+    int64_t *at = ot_num_scratch(c, e->n_ops, sizeof *at),
+            *from = ot_num_scratch(c, e->n_ops, sizeof *from);
+    summed_labels summed;
+    if (!at || !from) return OT_E_NOMEM;
+    OT_TRY(find_summed(c, e, &summed));
+    for (uint32_t j = e->n_out; j < e->n_all; j++) empty += e->extent[e->order[j]] == 0;
     for (int64_t o = 0; o < n; o++, (void)ot_num_next(e->n_out, y->dims, pos)) {
         double f = 0;
         uint64_t i = 0;
@@ -181,7 +235,7 @@ static ot_status compute(ot_call *c, const ot_einsum *e, const operands *x, ot_n
             at[k] = 0;
             for (uint32_t j = 0; j < e->n_out; j++) at[k] += pos[j] * e->step[k][e->order[j]];
         }
-        if (!empty) sum_labels(e, x, at, summed, &f, &i);
+        if (!empty) sum_labels(e, x, &summed, at, from, &f, &i);
         if (x->is_float)
             ot_num_put(y, o, f);
         else
