@@ -540,10 +540,18 @@ static void measure_viewed(maker *m)
     }
 }
 
+static bool states_results(const maker *m)
+{
+    for (uint32_t j = 0; j < m->g->n_outputs; j++)
+        if (m->p->values[m->g->outputs[j]].bytes < 0) return false;
+    return true;
+}
+
 /* Bytes of results that a branch does not state, in blocks and plain: those of the If say them. */
 static void measure_unstated(maker *m)
 {
     const ot_graph *g = m->g, *top = g->parent;
+    if (states_results(m)) return; /* a body of a loop comes here for each of its tiles' lengths */
     for (ot_id k = 0; top && k < top->n_nodes; k++) {
         const ot_node *n = &top->nodes[k];
         const ot_attr *a = n->op == OT_OP_If ? ot_attr_find(n, "then_branch") : NULL;
