@@ -27,8 +27,11 @@ PYTHON   ?= .venv/bin/python
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror=implicit-function-declaration
 SAN      :=
-# Of the tests' own code, which is compiled for one run.
-TEST_OPT ?= -O1
+# Of the tests' own code, which is compiled for one run: making it fast takes longer than it saves, most of all what a sanitizer adds.
+TEST_OPT ?= -O0
+# Nearly two hundred test programs are linked, of the whole library each: the fastest linker that is there. Looked for at the first.
+TEST_LD   = $(eval TEST_LD := $(firstword $(foreach l,$(if $(filter linux,$(PLATFORM)),lld gold),$(shell \
+    echo 'int main(void){return 0;}' | $(CC) $(LDFLAGS) -fuse-ld=$(l) -x c - -o /dev/null 2>/dev/null && echo -fuse-ld=$(l)))))$(TEST_LD)
 CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -Isrc -isystem $(BASE)/gen
 CFLAGS   ?=
 # A section for each function: links leave out what nobody reaches, and `make dead` lists it.
@@ -244,14 +247,14 @@ $(BUILD)/tests/%: tests/unit/%.c $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/unit -Itests/oracle $(patsubst -I%,-isystem %,$(XML_CFLAGS)) $(CFLAGS) $(TEST_OPT) \
-	    $(if $(findstring sanitize,$(SAN)),-DOT_SANITIZED) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
+	    $(if $(findstring sanitize,$(SAN)),-DOT_SANITIZED) -MMD -MP -MF $@.d $(LDFLAGS) $(TEST_LD) -o $@ $< $(LIB) \
 	    $(CMOCKA_LIBS) $(LDLIBS)
 
 # Sees the library of tile kernels, and nothing else.
 $(BUILD)/tests/test_tk_library: tests/unit/test_tk_library.c $(TK_LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
-	$(Q)$(CC) -D_GNU_SOURCE -Isrc $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(TK_LIB) $(CMOCKA_LIBS) -lm -lpthread
+	$(Q)$(CC) -D_GNU_SOURCE -Isrc $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) $(TEST_LD) -o $@ $< $(TK_LIB) $(CMOCKA_LIBS) -lm -lpthread
 
 # What it makes fail: calls between files of the library, which need no code of their own for it.
 OOM_WRAPS := ot_alloc ot_alloc_n ot_memdup ot_strdup ot_strndup ot_format ot_grow ot_arena_new malloc calloc open_memstream fsync
@@ -260,7 +263,7 @@ $(BUILD)/tests/test_oom_commands: override LDFLAGS += $(OOM_WRAPS:%=-Wl,--wrap=%
 $(BUILD)/tests/%: tests/oracle/%.c $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -Itests/oracle $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
+	$(Q)$(CC) $(CPPFLAGS) -Itests/oracle $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) $(TEST_LD) -o $@ $< $(LIB) \
 	    $(CMOCKA_LIBS) $(LDLIBS)
 
 # The fuzz harness with its own driver, and with libFuzzer's (`make fuzz`; clang).
