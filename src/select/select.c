@@ -22,11 +22,15 @@ typedef struct selecting {
 
 /* ---- a memory budget ---- */
 
-/* The least budget that an outcome keeps to; a process that is not known counts as its live
- * tensors. */
+/* The least budget that is kept; a process that is not known (0) counts as its live tensors. */
+static int64_t budget_for(int64_t peak, int64_t process)
+{
+    return ot_max(peak, ot_budget_for(process));
+}
+
 static int64_t budget_needed(const ot_outcome *f)
 {
-    return ot_max(f->peak, ot_budget_for(ot_outcome_process(f)));
+    return budget_for(f->peak, ot_outcome_process(f));
 }
 
 static bool keeps_budget(const selecting *x, const ot_outcome *f)
@@ -90,7 +94,8 @@ static ot_status find_least(selecting *x, ot_pick *out)
 static ot_status refuse_untiled(const selecting *x)
 {
     const ot_candidates *plain = ot_group_plain(&x->laps.groups[0])->c;
-    const int64_t needed = ot_planner_peak(plain->planner, NULL, 0);
+    const int64_t process = plain->untiled.growth > 0 ? ot_process_bytes(&plain->untiled) : 0;
+    const int64_t needed = budget_for(ot_planner_peak(plain->planner, NULL, 0), process);
     const int64_t budget = x->laps.r->options->memory_budget;
     *x->laps.r->diag = (ot_diag){0};
     char excess[OT_EXCESS_SIZE];

@@ -70,6 +70,11 @@ for words in "--emit engine" "--runtime openvino"; do # without tiles of dynamic
     grep -q "takes no tiles of dynamic dimensions: bind them with --shape" "$tmp/out" || fail "$words: $(cat "$tmp/out")"
     py every_size "$free" "$tmp/one.onnx" untiled || fail "$words: not the same at every size"
 done
+# a budget that the tensors keep to and the process does not: by how much it is missed
+expect 0 "$TOOL" inspect "$free" --runtime portable --json
+peak=$("$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["untiled"]["peak_bytes"])' <"$tmp/out")
+expect 3 "$TOOL" "$free" -o "$tmp/one.onnx" --runtime portable --memory-budget $((peak + 1048576))
+! grep -q 'excess -' "$tmp/err" || fail "a budget is missed by less than nothing: $(cat "$tmp/err")"
 expect 0 "$TOOL" "$free" -o "$tmp/verified.onnx" --design "$design" --goal memory --force --l2 64K --target cpu-generic --verify
 grep -q '^verified' "$tmp/out" && grep -q loop-peeled "$tmp/out" || fail "dynamic tiles are not verified: $(cat "$tmp/out")"
 py every_size "$free" "$tmp/verified.onnx" tiled || fail "what was verified is not the same at every size"
