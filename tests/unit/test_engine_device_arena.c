@@ -4,6 +4,7 @@
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many.
  */
+#include "cases.h"
 #include "engine_graphs.h"
 #include "engine_device_rig.h"
 #include "tiled_graph.h"
@@ -108,14 +109,14 @@ static void plans_take_less(void **state)
     /* random networks: never more */
     static graph g;
     uint32_t less = 0;
-    for (unsigned seed = 1; seed <= 40; seed++) {
+    for (unsigned seed = 1; seed <= CASES(40); seed++) {
         graph_make(&g, seed, true);
         const double part = planned_part(g.text, 100);
         if (part > 1) fail_msg("seed %u: x%.3f\n%s", seed, part, g.text);
         less += part < 0.9;
     }
     assert_true(less > 0);
-    print_message("%u of 40 take less\n", less);
+    print_message("%u of %d take less\n", less, CASES(40));
 }
 
 /* ---- beside sessions ---- */
@@ -145,7 +146,7 @@ static void sessions_hold_as_much(void **state)
 {
     NEEDS_DEVICE(state);
     const char *many = getenv("OT_SEEDS");
-    const unsigned n = many ? (unsigned)atoi(many) : 12;
+    const unsigned n = many ? (unsigned)atoi(many) : CASES(12);
     static graph g;
     for (unsigned seed = first_seed; seed < first_seed + n; seed++) {
         ot_diag d = {0};

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
 #include "kernel_gen.h"
 #include "kernel_interp.h"
 
@@ -140,7 +141,7 @@ static void lifetimes_hold(void **state)
 {
     (void)state;
     char *text = malloc(TEXT_MAX);
-    uint64_t first = 1, last = 2000;
+    uint64_t first = 1, last = CASES(2000);
     uint32_t in_place = 0, copies = 0;
     print_message("seeds %u to %u\n", (unsigned)first, (unsigned)last);
     for (uint64_t seed = first; seed <= last; seed++) {
@@ -160,7 +161,7 @@ static void lifetimes_hold(void **state)
         ot_kernel_free(k);
     }
     print_message("%u merged in place, %u copies\n", in_place, copies);
-    assert_true(in_place > 1000 && copies > 1000);
+    assert_true(in_place > last / 2 && copies > last / 2);
     free(text);
 }
 
@@ -186,7 +187,7 @@ static void lifetimes_are_exact(void **state)
     (void)state;
     static ki m;
     char *text = malloc(TEXT_MAX);
-    uint64_t first = 1, last = 200;
+    uint64_t first = 1, last = CASES(200);
     uint32_t spans = 0;
     print_message("seeds %u to %u\n", (unsigned)first, (unsigned)last);
     for (uint64_t seed = first; seed <= last; seed++) {
@@ -214,7 +215,7 @@ static void lifetimes_are_exact(void **state)
         ot_kernel_free(k);
     }
     print_message("%u spans\n", spans);
-    assert_true(spans > 1000);
+    assert_true(spans > 5 * last);
     free(text);
 }
 
@@ -259,7 +260,7 @@ static void plans_hold(void **state)
 {
     (void)state;
     char *text = malloc(TEXT_MAX);
-    uint64_t first = 10001, last = 10500;
+    uint64_t first = 10001, last = 10000 + CASES(500);
     uint32_t tight = 0, levels[OT_LEVEL_NONE + 1] = {0};
     print_message("seeds %u to %u\n", (unsigned)first, (unsigned)last);
     for (uint64_t seed = first; seed <= last; seed++) {
@@ -285,7 +286,7 @@ static void plans_replay(void **state)
 {
     (void)state;
     char *text = malloc(TEXT_MAX);
-    uint64_t first = 30001, last = 30400;
+    uint64_t first = 30001, last = 30000 + CASES(400);
     uint32_t values = 0, places = 0; /* of carried values that no alloc holds */
     print_message("seeds %u to %u\n", (unsigned)first, (unsigned)last);
     for (uint64_t seed = first; seed <= last; seed++) {
@@ -323,7 +324,7 @@ static void plans_replay(void **state)
         free(planned);
     }
     print_message("%u values, %u places\n", values, places);
-    assert_true(values > 2000 && places > 20);
+    assert_true(values > CASES(2000) && places > CASES(20));
     free(text);
 }
 
@@ -377,7 +378,7 @@ static void mistakes_are_caught(void **state)
     (void)state;
     char *text = malloc(TEXT_MAX);
     uint32_t done[2] = {0}, found[2] = {0};
-    for (uint64_t seed = 20001; seed <= 20400; seed++) {
+    for (uint64_t seed = 20001; seed <= 20000 + CASES(400); seed++) {
         ot_kernel *k = random_kernel(seed, 30, false, false, text);
         for (int kind = 0; kind < 2; kind++) {
             ot_lifetimes *l = find(k, &OPTIONS[0]);
@@ -393,7 +394,7 @@ static void mistakes_are_caught(void **state)
     }
     print_message("caught: %u of %u overlaps, %u of %u short lifetimes\n", found[0], done[0],
                   found[1], done[1]);
-    assert_true(done[0] > 300 && done[1] > 300);
+    assert_true(done[0] > CASES(300) && done[1] > CASES(300));
     assert_true(found[0] * 10 > done[0] * 7 && found[1] * 10 > done[1] * 7);
     free(text);
 }

@@ -2,6 +2,7 @@
  * a plan gains. */
 #include "select/search/plan_search.h"
 #include "select/search/search.h"
+#include "cases.h"
 #include "region_prices.h"
 
 #include <setjmp.h>
@@ -73,7 +74,7 @@ static void slowdown_is_kept(void **state)
     (void)state;
     const double allowed[] = {0, 0.01, 0.05};
     uint32_t leaner = 0;
-    for (uint64_t seed = 1; seed <= 120; seed++) {
+    for (uint64_t seed = 1; seed <= CASES(120); seed++) {
         ot_diag d = {0};
         ot_model *m = random_model(seed, 4 + (uint32_t)(seed % 14), &d);
         ot_target t = small_target(seed % 4 != 0);
@@ -90,7 +91,7 @@ static void slowdown_is_kept(void **state)
         ot_model_free(m);
     }
     /* the test means something only when many do */
-    if (leaner < 30) fail_msg("only %u of 120 plans save memory", leaner);
+    if (leaner < CASES(30)) fail_msg("only %u plans save memory", leaner);
 }
 
 /* A plan that keeps the budget and the slowdown, or no plan. */
@@ -98,7 +99,7 @@ static void both_limits_are_kept(void **state)
 {
     (void)state;
     uint32_t met = 0, missed = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= CASES(60); seed++) {
         ot_diag d = {0};
         ot_model *m = random_model(seed * 31, 5 + (uint32_t)(seed % 12), &d);
         ot_target t = small_target(true);
@@ -120,7 +121,8 @@ static void both_limits_are_kept(void **state)
         }
         ot_model_free(m);
     }
-    if (met < 50) fail_msg("%u budgets met that a plan is known for, %u missed", met, missed);
+    if (met < CASES(50))
+        fail_msg("%u budgets met that a plan is known for, %u missed", met, missed);
 }
 
 /* Ties are broken for less memory, not for what the plan was made for: nearly all of the gain
@@ -129,7 +131,7 @@ static void ties_keep_the_gain(void **state)
 {
     (void)state;
     uint32_t gaining = 0;
-    for (uint64_t seed = 1; seed <= 120; seed++) {
+    for (uint64_t seed = 1; seed <= CASES(120); seed++) {
         ot_diag d = {0};
         ot_model *m = random_model(seed * 17, 6 + (uint32_t)(seed % 12), &d);
         ot_target t = small_target(false);
@@ -155,7 +157,7 @@ static void ties_keep_the_gain(void **state)
         ot_arena_free(a);
         ot_model_free(m);
     }
-    if (gaining < 30) fail_msg("only %u of 120 plans gain time", gaining);
+    if (gaining < CASES(30)) fail_msg("only %u plans gain time", gaining);
 }
 
 /* Long chains, in which no tile ever grows too large to follow: the search counts its work and
@@ -204,7 +206,7 @@ static void work_is_bounded(void **state)
 static void tensors_are_small(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 24; seed++) {
+    for (uint64_t seed = 1; seed <= CASES(24); seed++) {
         ot_diag d = {0};
         ot_model *m = random_model(seed, 8, &d);
         ot_graph *g = m->graph;
