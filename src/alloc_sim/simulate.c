@@ -102,6 +102,13 @@ static ot_status frame_of(ot_simulator *x, const ot_graph *g, ot_sim_frame **out
     return OT_OK;
 }
 
+bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes)
+{
+    if (!ot_value_bytes(v, bytes) || *bytes > OT_SIM_MOST_BYTES) return false;
+    if (v->dtype == OT_F16) *bytes *= 2;
+    return true;
+}
+
 /* ---- loops ---- */
 
 static const ot_graph *body_of(const ot_node *n)

@@ -29,13 +29,6 @@ typedef struct maker {
 
 /* ---- groups ---- */
 
-bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes)
-{
-    if (!ot_value_bytes(v, bytes) || *bytes > OT_SIM_MOST_BYTES) return false;
-    if (v->dtype == OT_F16) *bytes *= 2;
-    return true;
-}
-
 /* Its first result is wanted. */
 static bool has_result(const ot_node *n) { return n->n_out > 0 && n->out[0] != OT_NONE; }
 
@@ -540,18 +533,14 @@ static void measure_viewed(maker *m)
     }
 }
 
-static bool states_results(const maker *m)
-{
-    for (uint32_t j = 0; j < m->g->n_outputs; j++)
-        if (m->p->values[m->g->outputs[j]].bytes < 0) return false;
-    return true;
-}
-
 /* Bytes of results that a branch does not state, in blocks and plain: those of the If say them. */
 static void measure_unstated(maker *m)
 {
     const ot_graph *g = m->g, *top = g->parent;
-    if (states_results(m)) return; /* a body of a loop comes here for each of its tiles' lengths */
+    bool stated = true; /* a body of a loop comes here for each of its tiles' lengths */
+    for (uint32_t j = 0; j < g->n_outputs; j++)
+        stated = stated && m->p->values[g->outputs[j]].bytes >= 0;
+    if (stated) return;
     for (ot_id k = 0; top && k < top->n_nodes; k++) {
         const ot_node *n = &top->nodes[k];
         const ot_attr *a = n->op == OT_OP_If ? ot_attr_find(n, "then_branch") : NULL;
