@@ -59,6 +59,7 @@ ot_status ot_candidates_open(ot_graph *g, const ot_target *t, const ot_plan_opti
         return ot_fail_nomem(g->model->diag);
     }
     *x = (ot_candidates){.g = g,
+                         .file_graph = g,
                          .t = t,
                          .o = *o,
                          .static_shape = static_shape,

@@ -85,6 +85,7 @@ typedef struct ot_smaller {
 
 typedef struct ot_candidates {
     ot_graph *g;
+    const ot_graph *file_graph; /* of g's sizes before they were bound, or g */
     const ot_target *t;
     ot_plan_options o;   /* the user's, with the limit on time of the lap at hand */
     ot_planner *planner; /* of g */

@@ -34,6 +34,7 @@ ot_status ot_laps_open(const ot_variant_group *x, ot_variant *v, const ot_plan_o
     if (!v->c)
         OT_TRY(ot_candidates_open(ot_variant_graph(v), r->target, o,
                                   !x->is_dynamic && r->static_shape, &v->c));
+    v->c->file_graph = v->model->graph;
     if (v->kind != OT_VARIANT_PLAIN) ot_score_base_share(ot_group_plain(x)->c, v->c);
     v->c->o = *o;
     v->c->starts_rich = v->kind != OT_VARIANT_PLAIN && r->target->runtime->chunk_arena &&

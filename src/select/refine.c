@@ -40,7 +40,8 @@ bool ot_candidates_sequences(const ot_candidates *x) { return ot_runtime_sequenc
 /* Memory patterns are escaped by a branch that reads a sequence. */
 bool ot_candidates_branch(const ot_candidates *x)
 {
-    return ot_candidates_sequences(x) && x->g->n_order <= MOST_IN_BRANCH && ot_branch_fits(x->g);
+    return ot_candidates_sequences(x) && x->g->n_order <= MOST_IN_BRANCH && ot_branch_fits(x->g) &&
+           (x->file_graph == x->g || ot_branch_fits(x->file_graph));
 }
 
 /* It normalises over maps, be that one operator or decomposed. */

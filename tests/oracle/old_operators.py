@@ -25,6 +25,18 @@ def array(name, *dims, positive=False):
     return numpy_helper.from_array(np.abs(a) + F(.5) if positive else a, name)
 
 
+def ints(name, *values):
+    return numpy_helper.from_array(np.array(values, 'i8'), name)
+
+
+def floats(name, *values):
+    return numpy_helper.from_array(np.array(values, F), name)
+
+
+def given(constant):
+    return N('Constant', [], [constant.name], value=constant)
+
+
 def conv(out, x='x', **attrs):
     return N('Conv', [x, 'w'], [out], kernel_shape=[3, 3], **{'pads': [1] * 4, **attrs})
 
@@ -37,10 +49,22 @@ CASES = [
     (6, 13, [conv('c'), N('LeakyRelu', ['c'], ['y'], alpha=.1)], [W], X),
     (6, 13, [conv('c'), N('Add', ['c', 'b'], ['y'], broadcast=1)], [W, array('b', 3, 1, 1)], X),
     (6, 13, [conv('c'), N('BatchNormalization', ['c', *'stmv'], ['n'], is_test=1), N('Relu', ['n'], ['y'])], [W, *NORM], X),
-    (6, 10, [conv('c'), N('Clip', ['c'], ['y'], min=0., max=1.)], [W], X),
+    (6, 13, [conv('c'), N('Clip', ['c'], ['y'], min=0., max=1.)], [W], X),
+    (8, 13, [conv('c'), N('Clip', ['c'], ['d'], max=.5), conv('e', 'd'), N('Clip', ['e'], ['y'])], [W], X),
     (6, 13, [conv('c'), N('Dropout', ['c'], ['d'], is_test=1), N('MaxPool', ['d'], ['y'], kernel_shape=[2, 2], strides=[2, 2])], [W], X),
     (6, 13, [conv('c'), N('Concat', ['c', 'x'], ['y'], axis=1)], [W], X),
     (6, 13, [conv('c'), N('Pad', ['c'], ['p'], pads=[0, 0, 1, 1, 0, 0, 1, 1]), N('Elu', ['p'], ['y'])], [W], X),
+    (9, 9, [conv('c'), N('Slice', ['c'], ['s'], starts=[0, 1, -70], ends=[9, -1, 60]), N('Tanh', ['s'], ['y'])], [W], X),
+    (10, 13, [conv('c'), *(given(ints(*v)) for v in (('s', 1, 2), ('e', 50, 60), ('a', 2, 3))), N('Slice', ['c', *'sea'], ['d']),
+              N('Clip', ['d'], ['y'], min=0.)], [W], X),
+    (10, 13, [conv('c'), given(floats('s', 1, 1, 2, 1)), N('Resize', ['c', 's'], ['u']), conv('y', 'u')], [W], X),
+    (10, 12, [conv('c'), given(floats('s', 1, 1, 1, 4)), N('Resize', ['c', 's'], ['u'], mode='linear'), N('Softmax', ['u'], ['y'], axis=3)], [W], X),
+    # not raised: nearest ones are elsewhere where it makes smaller
+    (10, 10, [conv('c'), given(floats('s', 1, 1, .5, .5)), N('Resize', ['c', 's'], ['u']), conv('y', 'u')], [W], X),
+    (7, 13, [conv('c'), N('Upsample', ['c'], ['u'], scales=[1., 1., 2., 2.]), conv('y', 'u')], [W], X),
+    (8, 12, [conv('c'), N('Upsample', ['c'], ['u'], scales=[1., 1., 2., 1.5], mode='linear'), N('Softmax', ['u'], ['y'], axis=3)], [W], X),
+    (9, 13, [conv('c'), N('Upsample', ['c', 's'], ['u'], mode='linear'), N('Relu', ['u'], ['y'])], [W, floats('s', 1, 1, 1, 2)], X),
+    (9, 13, [conv('c'), N('Upsample', ['c', 's'], ['u']), conv('y', 'u')], [W, floats('s', 1, 1, 2.5, 3)], X),
     (6, 9, [conv('c'), N('Slice', ['c'], ['s'], starts=[1, 2], ends=[50, 60], axes=[2, 3]), N('Tanh', ['s'], ['y'])], [W], X),
     (6, 13, [conv('c'), N('Crop', ['c'], ['y'], border=[3, 2, 1, 5])], [W], X),
     (7, 13, [conv('c'), N('Crop', ['c'], ['d'], border=[3, 2, 1, 5]), conv('e', 'd', pads=[0] * 4),
@@ -49,10 +73,10 @@ CASES = [
     (9, 13, [conv('c'), N('ImageScaler', ['c'], ['s'], bias=[1., -2., .5], scale=2.), N('Affine', ['s'], ['a'], alpha=.5, beta=.25),
             conv('y', 'a')], [W], X),
     # written as they are: something else is not raised, or they cannot be replaced
-    (7, 7, [conv('c'), N('Crop', ['c'], ['d'], border=[3, 2, 1, 5]), conv('e', 'd', pads=[0] * 4), N('Clip', ['e'], ['f'], min=0.),
+    (7, 7, [conv('c'), N('Crop', ['c'], ['d'], border=[3, 2, 1, 5]), conv('e', 'd', pads=[0] * 4), N('ThresholdedRelu', ['e'], ['f'], alpha=.5),
             N('Crop', ['f'], ['y'], border=[2, 2, 0, 0], scale=[31, 41])], [W], X),
     (9, 9, [conv('c'), N('ImageScaler', ['c'], ['s'], bias=[1., -2., .5], scale=2.), N('Affine', ['s'], ['a'], alpha=.5, beta=.25),
-            N('Clip', ['a'], ['b'], max=1.), conv('y', 'b')], [W], X),
+            N('ThresholdedRelu', ['a'], ['b'], alpha=.5), conv('y', 'b')], [W], X),
     (6, 10, [conv('c'), N('Pad', ['c'], ['p'], pads=[0, 0, 1, 1, 0, 0, 1, 1], value=.5), N('Elu', ['p'], ['y'])], [W], X),
     (9, 13, [N('Affine', ['x'], ['a'], alpha=.3), conv('c', 'a'), N('Affine', ['c'], ['b'], beta=.7), N('Affine', ['b'], ['y'])], [W], X),
     (8, 13, [conv('c'), N('Pad', ['c'], ['p'], pads=[0, 0, 3, 2, 0, 0, 1, 4], mode='reflect', value=.5), conv('y', 'p')], [W], X),
@@ -67,7 +91,7 @@ CASES = [
              N('AveragePool', ['d'], ['y'], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)], [W, *NORM], X),
     (9, 13, [conv('c'), N('PRelu', ['c', 'a'], ['p']), N('LpNormalization', ['p'], ['l'], axis=1), N('Erf', ['l'], ['y'])], [W, array('a', 3, 1, 1)], X),
     (10, 12, [conv('c'), N('Softmax', ['c'], ['s'], axis=3), N('Softplus', ['s'], ['y'])], [W], X),
-    (9, 9, [conv('c'), N('Clip', ['c'], ['y'], min=0., max=1.)], [W], X),
+    (9, 13, [conv('c'), N('Clip', ['c'], ['y'], min=0., max=1.)], [W], X),
     (13, 13, [N('ConvTranspose', ['x', 't', 'b'], ['c'], output_shape=[82, 81], strides=[2, 2]), N('Relu', ['c'], ['y'])],
      [array('t', 4, 3, 3, 3), array('b', 3)], [1, 4, 40, 40]),
 ]

@@ -38,7 +38,7 @@ static void test_old_opsets_are_read_as_newer_ones(void **state)
     raise_case("LeakyRelu", "x", x_attr_int("alpha", 1), 6, 13, 1);
     raise_case("Relu", "x", W_NONE, 7, 13, 0);  /* to where there are sequences */
     raise_case("Relu", "x", W_NONE, 11, 11, 0); /* not old */
-    raise_case("Clip", "x", x_attr_int("min", 1), 7, 7, 1);
+    raise_case("ThresholdedRelu", "x", x_attr_int("alpha", 1), 7, 7, 1);
     raise_case("Softmax", "x", x_attr_int("axis", 1), 9, 12, 1);
     raise_case("Dropout", "x", x_attr_int("ratio", 1), 7, 13, 0);
     raise_case("AveragePool", "x",
@@ -46,8 +46,10 @@ static void test_old_opsets_are_read_as_newer_ones(void **state)
     raise_case("PRelu", "x x", W_NONE, 7, 13, 0);
     raise_case("ConstantOfShape", "x", W_NONE, 8, 8, 0); /* not there yet */
     raise_case("ConstantOfShape", "x", W_NONE, 9, 13, 0);
-    raise_case("Clip", "x", x_attr_int("min", 1), 6, 10, 1);
+    raise_case("Clip", "x", x_attr_int("min", 1), 6, 10, 1); /* a limit that is no float */
     raise_case("Slice", "x", W_NONE, 6, 9, 0);
+    raise_case("Slice", "x x x", W_NONE, 10, 13, 0);
+    raise_case("Resize", "x x", W_NONE, 10, 10, 0); /* larger or smaller is not known */
     raise_case("Softmax", "x", x_attr_int("axis", 1), 6, 12, 1);
     raise_case("Add", "x x", W_NONE, 6, 13, 0);
     raise_case("Add", "x x", one, 6, 13, 0);

@@ -15,9 +15,9 @@
  * need that). One node that the table does not cover, a subgraph or a local function leave the
  * model as it is, and its operators unknown.
  *
- * ImageScaler, Affine, Crop and the old Pad have no form in newer opsets that is written the
- * same way: other nodes stand in their place (replace.c), and the model is raised to IR 4
- * besides.
+ * ImageScaler, Affine, Crop, Upsample and the old Clip, Pad and Resize have no form in newer opsets
+ * that is written the same way: other nodes stand in their place (replace.c), and the model
+ * is raised to IR 4 besides.
  *
  * The file's own nodes stay what they are until something else of the model changes: an
  * untouched model is written back byte for byte, with its old opset.
@@ -43,7 +43,8 @@ enum {
     DEFAULTS = 64, /* alpha and gamma are given: before opset 6 their defaults were rounded */
     /* newer opsets have it no more, or otherwise: other nodes are written in its place
      * (replace.c) */
-    REPLACED = 128
+    REPLACED = 128,
+    SINCE_AS_NOW = 256 /* opsets after `until` write it as all newer ones do */
 };
 
 typedef struct rule {
@@ -65,7 +66,7 @@ static const rule RULES[] = {
     {"BatchNormalization", 1, NEWEST, CONSUMED | TEST | SPATIAL, TESTED | NORMAL | ONE_OUT},
     {"Cast", 6, NEWEST, 0, 0},
     {"Ceil", 1, NEWEST, CONSUMED, 0},
-    {"Clip", 1, 10, CONSUMED, 0},
+    {"Clip", 1, 10, CONSUMED, REPLACED},
     {"Concat", 1, NEWEST, 0, WITH_AXIS},
     {"Constant", 1, NEWEST, 0, 0},
     {"ConstantOfShape", 9, NEWEST, 0, 0},
@@ -130,13 +131,14 @@ static const rule RULES[] = {
     {"ReduceSumSquare", 1, NEWEST, 0, 0},
     {"Relu", 1, NEWEST, CONSUMED, 0},
     {"Reshape", 5, NEWEST, 0, 0},
+    {"Resize", 10, 10, 0, REPLACED},
     {"Selu", 1, NEWEST, CONSUMED, DEFAULTS},
     {"Shape", 1, NEWEST, 0, 0},
     {"Sigmoid", 1, NEWEST, CONSUMED, 0},
     {"Sign", 9, NEWEST, 0, 0},
     {"Sin", 7, NEWEST, 0, 0},
     {"Size", 1, NEWEST, 0, 0},
-    {"Slice", 1, 9, 0, 0},
+    {"Slice", 1, 9, 0, SINCE_AS_NOW},
     {"Softmax", 1, 12, 0, 0},
     {"Softplus", 1, NEWEST, 0, 0},
     {"Softsign", 1, NEWEST, 0, 0},
@@ -150,6 +152,7 @@ static const rule RULES[] = {
     {"Tile", 6, NEWEST, 0, 0},
     {"Transpose", 1, NEWEST, 0, 0},
     {"Unsqueeze", 1, 12, 0, 0},
+    {"Upsample", 7, 9, 0, REPLACED},
     {"Where", 9, NEWEST, 0, 0},
     {"Xor", 1, NEWEST, BROADCAST, SUFFIX},
 };
@@ -223,15 +226,79 @@ static bool counts(const Onnx__AttributeProto *a, size_t n, int64_t least)
     return good;
 }
 
+/* Absent, or one number. */
+static bool may_be_float(const Onnx__AttributeProto *a)
+{
+    return !a || is_of(a, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+}
+
+/* Scales are an attribute, or operand 1. */
+static bool upsample_replaceable(const Onnx__NodeProto *p)
+{
+    const Onnx__AttributeProto *mode = attr_of(p, "mode"), *scales = attr_of(p, "scales");
+    if (mode && !(is_of(mode, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING) &&
+                  (is_named(mode, "nearest") || is_named(mode, "linear"))))
+        return false;
+    if (p->n_input == 2) return !scales && *ot_text(p->input[1]);
+    return p->n_input == 1 && is_of(scales, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS) &&
+           scales->n_floats > 0;
+}
+
+/* The constant of that name, an initializer or what a Constant makes; NULL: none, or one that the
+ * caller may give another value. */
+static const Onnx__TensorProto *constant_of(const Onnx__GraphProto *g, const char *name)
+{
+    for (size_t k = 0; k < g->n_input; k++)
+        if (strcmp(ot_text(g->input[k]->name), name) == 0) return NULL;
+    for (size_t k = 0; k < g->n_initializer; k++)
+        if (strcmp(ot_text(g->initializer[k]->name), name) == 0) return g->initializer[k];
+    for (size_t k = 0; k < g->n_node; k++) {
+        const Onnx__NodeProto *p = g->node[k];
+        const Onnx__AttributeProto *value = attr_of(p, "value");
+        if (p->n_output == 1 && strcmp(ot_text(p->output[0]), name) == 0)
+            return strcmp(ot_text(p->op_type), "Constant") == 0 && value ? value->t : NULL;
+    }
+    return NULL;
+}
+
+/* Constants of float32, none of them below 1. */
+static bool grows(const Onnx__TensorProto *t)
+{
+    const size_t n = t && t->has_raw_data ? t->raw_data.len / sizeof(float)
+                     : t                  ? t->n_float_data
+                                          : 0;
+    if (!t || t->data_type != OT_F32) return false;
+    for (size_t k = 0; k < n; k++) {
+        float x = 0;
+        if (t->has_raw_data)
+            memcpy(&x, t->raw_data.data + k * sizeof x, sizeof x);
+        else
+            x = t->float_data[k];
+        if (!(x >= 1)) return false;
+    }
+    return n > 0;
+}
+
+/* The nearest sample of an old Resize lies on the left where it makes larger, else on the right. */
+static bool resize_replaceable(const Onnx__GraphProto *g, const Onnx__NodeProto *p)
+{
+    return upsample_replaceable(p) && p->n_input == 2 && grows(constant_of(g, p->input[1]));
+}
+
 /* Other nodes can be written in the place of p. */
-static bool replaceable(const Onnx__NodeProto *p)
+static bool replaceable(const Onnx__GraphProto *g, const Onnx__NodeProto *p)
 {
     const char *op = ot_text(p->op_type);
     const Onnx__AttributeProto *bias = attr_of(p, "bias"), *size = attr_of(p, "scale"),
                                *mode = attr_of(p, "mode"), *value = attr_of(p, "value"),
                                *pads = attr_of(p, "pads");
-    if (p->n_input != 1 || p->n_output != 1 || !*ot_text(p->input[0]) || !*ot_text(p->output[0]))
+    if (p->n_input < 1 || p->n_output != 1 || !*ot_text(p->input[0]) || !*ot_text(p->output[0]))
         return false;
+    if (strcmp(op, "Upsample") == 0) return upsample_replaceable(p);
+    if (strcmp(op, "Resize") == 0) return resize_replaceable(g, p);
+    if (p->n_input != 1) return false;
+    if (strcmp(op, "Clip") == 0)
+        return may_be_float(attr_of(p, "min")) && may_be_float(attr_of(p, "max"));
     if (strcmp(op, "ImageScaler") == 0)
         return is_of(bias, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS) && bias->n_floats > 0;
     if (strcmp(op, "Crop") == 0)
@@ -245,16 +312,18 @@ static bool replaceable(const Onnx__NodeProto *p)
 
 /* The newest opset in which node p means the same as in `opset`, once attributes are left out;
  * 0: none. */
-static int32_t newest(const Onnx__NodeProto *p, int32_t opset, bool replace)
+static int32_t newest(const Onnx__GraphProto *g, const Onnx__NodeProto *p, int32_t opset,
+                      bool replace)
 {
     if (*ot_domain(p->domain)) return NEWEST; /* not ours to say, nor to read */
     const rule *r = rule_of(ot_text(p->op_type));
     if (!r || opset < r->since || !holds(p, r->check, opset)) return 0;
+    if ((r->check & SINCE_AS_NOW) && opset > r->until) return NEWEST;
     for (size_t k = 0; k < p->n_attribute; k++)
         if (p->attribute[k]->g || p->attribute[k]->n_graphs > 0 ||
             *ot_text(p->attribute[k]->ref_attr_name))
             return 0;
-    return replace && (r->check & REPLACED) && replaceable(p) ? NEWEST : r->until;
+    return replace && (r->check & REPLACED) && replaceable(g, p) ? NEWEST : r->until;
 }
 
 static bool is_other_float(int64_t type)
@@ -308,7 +377,7 @@ int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset)
     if (opset < 1 || opset >= SEQUENCES || mp->n_functions > 0 || mp->n_opset_import == 0)
         return opset;
     for (size_t k = 0; k < mp->graph->n_node; k++) {
-        int32_t n = newest(mp->graph->node[k], opset, replace);
+        int32_t n = newest(mp->graph, mp->graph->node[k], opset, replace);
         if (n < least) return opset;
         if (n < to) to = n;
     }

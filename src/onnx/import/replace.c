@@ -4,6 +4,8 @@
  *   Affine(x) {alpha, beta}                 Mul(x, alpha), Add(.., beta)
  *   Crop(x) {border=[l,t,r,b], scale}       Slice(x, [t,l], [-b,-r], [2,3])
  *   Pad(x) {pads, mode, value=0}            Pad(x, pads) {mode}
+ *   Clip(x) {min, max}                      Clip(x, min, max)
+ *   Upsample, Resize(x, scales) {mode}      Resize(x, , scales) {mode, asymmetric, floor}
  *
  * The first three are experimental operators that runtimes have in float32 alone; Pad takes its
  * constant as an operand from opset 11 on, where zero need not be said. A model that is raised
@@ -16,7 +18,8 @@
 #define NEWEST 13 /* opset that models are raised to at most */
 /* IR version from which on constants need not be inputs; branches and bodies are written with
  * those */
-#define UNLISTED 4
+#define UNLISTED   4
+#define OMITS_ROIS 13 /* opset from which on Resize needs none */
 
 /* [n, 1, 1], or a scalar where n is 0. */
 static ot_status floats(const ot_node_writer *w, const char *role, const float *data, int64_t n,
@@ -68,6 +71,43 @@ static ot_status write_pad(const ot_node_writer *w, const ot_node *old)
     return ot_write_node(w, "Pad", (ot_id_list){in, 2}, (ot_attr_list){mode, mode ? 1 : 0}, &y);
 }
 
+/* One of the limits of a Clip, where it is given. */
+static ot_status write_limit(const ot_node_writer *w, const ot_node *old, const char *limit,
+                             ot_id *out)
+{
+    const ot_attr *a = ot_attr_find(old, limit);
+    const float value = ot_attr_float(old, limit, 0);
+    return a ? floats(w, limit, &value, 0, out) : OT_OK;
+}
+
+static ot_status write_clip(const ot_node_writer *w, const ot_node *old)
+{
+    ot_id in[3] = {old->in[0], OT_NONE, OT_NONE}, y = old->out[0];
+    OT_TRY(write_limit(w, old, "min", &in[1]));
+    OT_TRY(write_limit(w, old, "max", &in[2]));
+    const uint32_t n = in[2] != OT_NONE ? 3 : in[1] != OT_NONE ? 2 : 1;
+    return ot_write_node(w, "Clip", (ot_id_list){in, n}, (ot_attr_list){0}, &y);
+}
+
+/* Scales are 1 and more: the nearest sample is the one that is left of it. */
+static ot_status write_resize(const ot_node_writer *w, const ot_node *old)
+{
+    const ot_attr attrs[3] = {ot_mk_str("mode", ot_attr_str(old, "mode", "nearest")),
+                              ot_mk_str("coordinate_transformation_mode", "asymmetric"),
+                              ot_mk_str("nearest_mode", "floor")};
+    const ot_attr *scales = ot_attr_find(old, "scales");
+    ot_id in[3] = {old->in[0], OT_NONE, old->n_in > 1 ? old->in[1] : OT_NONE}, y = old->out[0];
+    const int64_t none = 0;
+    const float nothing = 0;
+    if (scales) OT_TRY(ot_write_floats(w, "scales", scales->floats, (int64_t)scales->n, &in[2]));
+    if (w->g->model->opset < OMITS_ROIS) {
+        const char *name = ot_writer_name(w, "roi");
+        in[1] = name ? ot_const_f32(w->g, name, &nothing, 1, &none) : OT_NONE;
+        if (in[1] == OT_NONE) return ot_fail_nomem(w->g->model->diag);
+    }
+    return ot_write_node(w, "Resize", (ot_id_list){in, 3}, (ot_attr_list){attrs, 3}, &y);
+}
+
 static ot_status write_anew(ot_graph *g, ot_id id)
 {
     ot_node old;
@@ -79,6 +119,8 @@ static ot_status write_anew(ot_graph *g, ot_id id)
                             (int64_t)bias->n);
     if (old.op == OT_OP_Affine)
         return write_scaled(&w, &old, ot_attr_float(&old, "alpha", 1), &beta, 0);
+    if (old.op == OT_OP_Clip) return write_clip(&w, &old);
+    if (old.op == OT_OP_Upsample || old.op == OT_OP_Resize) return write_resize(&w, &old);
     return old.op == OT_OP_Crop ? write_crop(&w, &old) : write_pad(&w, &old);
 }
 
@@ -104,6 +146,12 @@ ot_status ot_raise_constants(ot_importer *im)
     return OT_OK;
 }
 
+static bool is_replaced(ot_op op)
+{
+    return op == OT_OP_ImageScaler || op == OT_OP_Affine || op == OT_OP_Crop || op == OT_OP_Pad ||
+           op == OT_OP_Clip || op == OT_OP_Upsample || op == OT_OP_Resize;
+}
+
 ot_status ot_raise_nodes(ot_importer *im)
 {
     ot_graph *g = im->g;
@@ -111,11 +159,9 @@ ot_status ot_raise_nodes(ot_importer *im)
     im->src->n_nodes = n;
     for (ot_id id = 0; im->raised && id < n; id++) {
         const ot_op what = g->nodes[id].op;
-        if (what != OT_OP_ImageScaler && what != OT_OP_Affine && what != OT_OP_Crop &&
-            what != OT_OP_Pad)
-            continue;
-        if (im->opset <= ot_raise_own(ot_op_name(what))) continue;
-        OT_TRY(write_anew(g, id));
+        const int32_t own = ot_raise_own(ot_op_name(what));
+        if (is_replaced(what) && im->src->opset <= own && im->opset > own)
+            OT_TRY(write_anew(g, id));
     }
     return im->raised && im->opset == NEWEST ? ot_raise_constants(im) : OT_OK;
 }
