@@ -71,20 +71,38 @@ static ot_status write_pad(const ot_node_writer *w, const ot_node *old)
     return ot_write_node(w, "Pad", (ot_id_list){in, 2}, (ot_attr_list){mode, mode ? 1 : 0}, &y);
 }
 
+/* Limits of the Clips of a graph, most of which have the same two. */
+typedef struct limits {
+    float values[8];
+    ot_id made[8];
+    uint32_t n;
+} limits;
+
 /* One of the limits of a Clip, where it is given. */
 static ot_status write_limit(const ot_node_writer *w, const ot_node *old, const char *limit,
-                             ot_id *out)
+                             limits *all, ot_id *out)
 {
     const ot_attr *a = ot_attr_find(old, limit);
     const float value = ot_attr_float(old, limit, 0);
-    return a ? floats(w, limit, &value, 0, out) : OT_OK;
+    if (!a) return OT_OK;
+    for (uint32_t k = 0; k < all->n; k++)
+        if (memcmp(&all->values[k], &value, sizeof value) == 0) {
+            *out = all->made[k];
+            return OT_OK;
+        }
+    OT_TRY(floats(w, limit, &value, 0, out));
+    if (all->n < sizeof all->made / sizeof *all->made) {
+        all->values[all->n] = value;
+        all->made[all->n++] = *out;
+    }
+    return OT_OK;
 }
 
-static ot_status write_clip(const ot_node_writer *w, const ot_node *old)
+static ot_status write_clip(const ot_node_writer *w, const ot_node *old, limits *all)
 {
     ot_id in[3] = {old->in[0], OT_NONE, OT_NONE}, y = old->out[0];
-    OT_TRY(write_limit(w, old, "min", &in[1]));
-    OT_TRY(write_limit(w, old, "max", &in[2]));
+    OT_TRY(write_limit(w, old, "min", all, &in[1]));
+    OT_TRY(write_limit(w, old, "max", all, &in[2]));
     const uint32_t n = in[2] != OT_NONE ? 3 : in[1] != OT_NONE ? 2 : 1;
     return ot_write_node(w, "Clip", (ot_id_list){in, n}, (ot_attr_list){0}, &y);
 }
@@ -108,7 +126,7 @@ static ot_status write_resize(const ot_node_writer *w, const ot_node *old)
     return ot_write_node(w, "Resize", (ot_id_list){in, 3}, (ot_attr_list){attrs, 3}, &y);
 }
 
-static ot_status write_anew(ot_graph *g, ot_id id)
+static ot_status write_anew(ot_graph *g, ot_id id, limits *all)
 {
     ot_node old;
     const ot_node_writer w = ot_writer_in_place_of(g, id, &old);
@@ -119,7 +137,7 @@ static ot_status write_anew(ot_graph *g, ot_id id)
                             (int64_t)bias->n);
     if (old.op == OT_OP_Affine)
         return write_scaled(&w, &old, ot_attr_float(&old, "alpha", 1), &beta, 0);
-    if (old.op == OT_OP_Clip) return write_clip(&w, &old);
+    if (old.op == OT_OP_Clip) return write_clip(&w, &old, all);
     if (old.op == OT_OP_Upsample || old.op == OT_OP_Resize) return write_resize(&w, &old);
     return old.op == OT_OP_Crop ? write_crop(&w, &old) : write_pad(&w, &old);
 }
@@ -156,12 +174,13 @@ ot_status ot_raise_nodes(ot_importer *im)
 {
     ot_graph *g = im->g;
     const uint32_t n = g->n_nodes;
+    limits all = {.n = 0};
     im->src->n_nodes = n;
     for (ot_id id = 0; im->raised && id < n; id++) {
         const ot_op what = g->nodes[id].op;
         const int32_t own = ot_raise_own(ot_op_name(what));
         if (is_replaced(what) && im->src->opset <= own && im->opset > own)
-            OT_TRY(write_anew(g, id));
+            OT_TRY(write_anew(g, id, &all));
     }
     return im->raised && im->opset == NEWEST ? ot_raise_constants(im) : OT_OK;
 }
