@@ -79,17 +79,37 @@ static ot_status count_converted(ot_simulator *x, const ot_graph *g, int64_t *by
     return OT_OK;
 }
 
+/* Where g is found, or goes: bodies run in each run, and there may be many. */
+static uint32_t *slot_of(const ot_simulator *x, const ot_graph *g)
+{
+    size_t at = (size_t)ot_hash_bytes(0, &g, sizeof(const ot_graph *)) & (x->n_slots - 1);
+    while (x->slots[at] != 0 && x->graphs[x->slots[at] - 1] != g) at = (at + 1) & (x->n_slots - 1);
+    return &x->slots[at];
+}
+
+/* Twice as many slots as before. */
+static ot_status more_slots(ot_simulator *x)
+{
+    x->n_slots = x->n_slots ? 2 * x->n_slots : 16;
+    x->slots = OT_NEW_N(x->a, uint32_t, x->n_slots);
+    if (!x->slots) return OT_E_NOMEM;
+    for (size_t k = 0; k < x->n; k++) *slot_of(x, x->graphs[k]) = (uint32_t)k + 1;
+    return OT_OK;
+}
+
 static ot_status frame_of(ot_simulator *x, const ot_graph *g, ot_sim_frame **out)
 {
-    for (size_t k = x->n; k-- > 0;)
-        if (x->graphs[k] == g) {
-            *out = x->frames[k];
-            return OT_OK;
-        }
+    if (2 * x->n >= x->n_slots) OT_TRY(more_slots(x));
+    uint32_t *slot = slot_of(x, g);
+    if (*slot != 0) {
+        *out = x->frames[*slot - 1];
+        return OT_OK;
+    }
     ot_sim_frame *f = OT_NEW(x->a, ot_sim_frame);
     if (!f || !OT_PUSH(x->a, x->graphs, x->n, x->cap, g) ||
         !OT_PUSH(x->a, x->frames, x->n_frames, x->cap_frames, f))
         return OT_E_NOMEM;
+    *slot = (uint32_t)x->n;
     OT_TRY(ot_sim_plan_make(g, x->r, x->static_shape, x->orders, x->a, &f->plan));
     x->other_orders |= f->plan.other_orders;
     OT_TRY(count_converted(x, g, &f->converted));

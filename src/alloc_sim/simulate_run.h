@@ -63,6 +63,9 @@ typedef struct ot_simulator {
     const ot_graph **graphs; /* [n] of frames */
     ot_sim_frame **frames;
     size_t n, cap, cap_frames, n_frames;
+    /* [n_slots], a power of two: by a graph's address, its place in these plus one; 0: free */
+    uint32_t *slots;
+    size_t n_slots;
     uint32_t n_unknown;
     /* iterations that one which is simulated stands for, in long loops: its pieces are so many
      * times as large */

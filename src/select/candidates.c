@@ -422,6 +422,7 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
 {
     x->o.max_slowdown = slowdown;
     x->n_sets = x->n_lap_pool = 0;
+    x->lap++;
     OT_TRY(make_own(x));
     write_plainly(x);
     OT_TRY(set_base(x));

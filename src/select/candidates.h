@@ -83,6 +83,12 @@ typedef struct ot_smaller {
     ot_planner *planner;
 } ot_smaller;
 
+/* A region's place among those of the pool. */
+typedef struct ot_pool_link {
+    uint32_t next; /* another that begins at the same step; OT_NONE: no more */
+    uint32_t lap;  /* the last lap of whose pool it is */
+} ot_pool_link;
+
 typedef struct ot_candidates {
     ot_graph *g;
     const ot_graph *file_graph; /* of g's sizes before they were bound, or g */
@@ -117,6 +123,10 @@ typedef struct ot_candidates {
     size_t n_plans, cap_plans;
     ot_region *pool; /* [n_pool] their regions, each once */
     size_t n_pool, cap_pool;
+    uint32_t *pool_head; /* [nodes of g] the last of the pool that begins at a step; OT_NONE */
+    ot_pool_link *links; /* [n_links] one for each of the pool */
+    size_t n_links, cap_links;
+    uint32_t lap; /* number of the lap at hand */
     /* [n_late] one for each of the pool: only ot_candidates_let_go puts it into sets, for a climb
      * through all would take too long */
     bool *late;

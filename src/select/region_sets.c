@@ -36,21 +36,35 @@ static bool same_region(const ot_region *a, const ot_region *b)
     return true;
 }
 
+/* It becomes one of the pool; false: no memory. */
+static bool put_in_pool(ot_candidates *x, const ot_region *r)
+{
+    if (x->n_pool == OT_NONE || !OT_PUSH(x->arena, x->late, x->n_late, x->cap_late, x->finds_late))
+        return false;
+    const ot_pool_link link = {.next = x->pool_head[r->first]};
+    if (!OT_PUSH(x->arena, x->links, x->n_links, x->cap_links, link)) return false;
+    x->pool_head[r->first] = (uint32_t)x->n_pool;
+    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r);
+}
+
 /* Its place in the pool, where it is put if it is new; OT_NONE: no memory. */
 static uint32_t place_of(ot_candidates *x, const ot_region *r)
 {
-    for (size_t j = 0; j < x->n_pool; j++)
+    if (!x->pool_head) {
+        x->pool_head = OT_NEW_N(x->arena, uint32_t, x->g->n_nodes + 1u);
+        if (!x->pool_head) return OT_NONE;
+        memset(x->pool_head, 0xff, (x->g->n_nodes + 1u) * sizeof *x->pool_head); /* OT_NONE */
+    }
+    for (uint32_t j = x->pool_head[r->first]; j != OT_NONE; j = x->links[j].next)
         if (same_region(r, &x->pool[j])) {
             x->late[j] &= x->finds_late;
-            return (uint32_t)j;
+            return j;
         }
     if (ot_dbg['P'])
         fprintf(stderr, "> Region: steps %u to %u, form %s, %u tiles of %lld: %.3f ms\n", r->first,
                 r->last, ot_form_name(r->form), r->dims[0].n_tiles, (long long)r->dims[0].tile,
                 r->benefit * 1e3);
-    if (!OT_PUSH(x->arena, x->late, x->n_late, x->cap_late, x->finds_late)) return OT_NONE;
-    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r) ? (uint32_t)(x->n_pool - 1)
-                                                                  : OT_NONE;
+    return put_in_pool(x, r) ? (uint32_t)(x->n_pool - 1) : OT_NONE;
 }
 
 /* A region that sets may have. */
@@ -58,8 +72,8 @@ static ot_status add_region(ot_candidates *x, const ot_region *r)
 {
     const uint32_t at = place_of(x, r);
     if (at == OT_NONE) return ot_fail_nomem(x->g->model->diag);
-    for (size_t k = 0; k < x->n_lap_pool; k++)
-        if (x->lap_pool[k] == at) return OT_OK;
+    if (x->links[at].lap == x->lap) return OT_OK;
+    x->links[at].lap = x->lap;
     return OT_PUSH(x->arena, x->lap_pool, x->n_lap_pool, x->cap_lap_pool, at)
                ? OT_OK
                : ot_fail_nomem(x->g->model->diag);

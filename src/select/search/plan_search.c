@@ -107,29 +107,38 @@ static double compulsory(const ot_seq *s)
     return sum;
 }
 
-/* Bytes live while the untiled node at k runs; inside a region's interval (it runs before or
- * after the region) without the values that exist in tiles only. */
-static int64_t live_untiled(const ot_seq *s, const ot_plan *p, uint32_t k)
+/* Bytes of values that exist in tiles only, while the untiled node at each step of their region's
+ * interval runs (before or after the region):
+ *
+ *      region          first  .  .  .  last
+ *      value                def ------------- last reader
+ *      in tiles             +held  .   .    -held              sums of these: [s->n] bytes
+ */
+static int64_t *in_tiles_alone(const ot_seq *s, const ot_plan *p)
 {
-    int64_t live = s->live[k];
-    for (uint32_t j = 0; j < p->n_regions; j++) {
+    int64_t *bytes = ot_alloc_n(s->arena, s->n + 2u, sizeof *bytes);
+    for (uint32_t j = 0; bytes && j < p->n_regions; j++) {
         const ot_region *r = &p->regions[j];
-        if (k < r->first || k > r->last) continue;
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
-            ot_id id = r->values[v].value;
-            if (!r->values[v].is_output && s->def[id] <= k && s->last[id] != OT_NONE &&
-                s->last[id] >= k)
-                live -= s->held[id];
+            const ot_id id = r->values[v].value;
+            if (r->values[v].is_output || s->last[id] == OT_NONE) continue;
+            const uint32_t from = s->def[id] > r->first ? s->def[id] : r->first,
+                           to = s->last[id] < r->last ? s->last[id] : r->last;
+            if (from > to) continue; /* def OT_NONE: of nothing */
+            bytes[from] += s->held[id];
+            bytes[to + 1] -= s->held[id];
         }
     }
-    return live;
+    for (uint32_t k = 1; bytes && k < s->n; k++) bytes[k] += bytes[k - 1];
+    return bytes;
 }
 
 /* Whole-model figures of the plan: regions replace their intervals. */
 static ot_status total(const ot_seq *s, ot_plan *p)
 {
     bool *inside = ot_alloc_n(s->arena, s->n + 1u, sizeof *inside);
-    if (!inside) return ot_fail_nomem(s->g->model->diag);
+    const int64_t *in_tiles = in_tiles_alone(s, p);
+    if (!inside || !in_tiles) return ot_fail_nomem(s->g->model->diag);
     p->compulsory_bytes = compulsory(s);
     p->untiled = (ot_figures){
         .time_s = s->time[s->n], .peak_bytes = s->peak, .traffic_bytes = s->traffic[s->n]};
@@ -151,7 +160,7 @@ static ot_status total(const ot_seq *s, ot_plan *p)
         p->tiled.macs += macs * (r->mac_ratio - 1);
     }
     for (uint32_t k = 0; k < s->n; k++)
-        if (!inside[k]) p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, live_untiled(s, p, k));
+        if (!inside[k]) p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, s->live[k] - in_tiles[k]);
     if (p->n_regions == 0) p->tiled = p->untiled;
     return OT_OK;
 }
