@@ -93,6 +93,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     ot_totals x;
     if (ot_runtime_in_classes(tr->t->runtime) && kinds_of(tr, p) > OT_CLASSES_MAX) return false;
     ot_trial_totals(tr, p, &x);
+    tr->work += tr->n_pending / OT_PENDING_A_STEP;
     const ot_value *sink = &s->g->values[tr->w->sink];
     bool short_rows = sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1;
     /* a scratchpad is a hard limit */

@@ -20,10 +20,6 @@
 
 #include "ops/quirks.h"
 
-/* Values that a region reads from outside, whose tiles take as long to sum up as a node does. Few
- * regions read as many. */
-#define PENDING_A_STEP 8
-
 /* Nodes that a walk visits at most, about: one that touches more values than so many nodes anywhere
  * in the graph ends there. */
 #define LONGEST_WALK 1100
@@ -441,7 +437,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     for (uint32_t k = 0; k < tr->n_pairs; k++) {
         if (tr->pairs[k].dead) continue;
         add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after);
-        tr->work += 1 + tr->n_pending / PENDING_A_STEP;
+        tr->work += 1 + tr->n_pending / OT_PENDING_A_STEP;
     }
     tr->border.weights += (double)ot_cost_weights(tr->s, pos, in_axis, tr->n_dims);
     tr->in_time += tr->s->time[pos + 1] - tr->s->time[pos];

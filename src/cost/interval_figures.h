@@ -7,6 +7,10 @@
 
 enum { SAMPLES = 3, COUNTS_2D = 8, COUNTS_3D = 6 };
 
+/* Values that a region reads from outside, whose tiles take as long to sum up as a node does. Few
+ * regions read as many. */
+#define OT_PENDING_A_STEP 8
+
 /* A value along one dim in tiles of one size; valid when the walk stamped the value and `seen`
  * matches. */
 typedef struct value_cut {
