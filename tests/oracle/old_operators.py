@@ -59,6 +59,10 @@ CASES = [
               N('Clip', ['d'], ['y'], min=0.)], [W], X),
     (10, 13, [conv('c'), given(floats('s', 1, 1, 2, 1)), N('Resize', ['c', 's'], ['u']), conv('y', 'u')], [W], X),
     (10, 12, [conv('c'), given(floats('s', 1, 1, 1, 4)), N('Resize', ['c', 's'], ['u'], mode='linear'), N('Softmax', ['u'], ['y'], axis=3)], [W], X),
+    (10, 13, [conv('c'), N('Mul', ['f', 'f'], ['k']), N('Resize', ['c', 'k'], ['u'], mode='linear'), N('Relu', ['u'], ['y'])],
+     [W, floats('f', 1, 1, .5, 2)], X),
+    (9, 13, [conv('c'), N('Shape', ['c'], ['q']), N('Slice', ['q'], ['r'], starts=[2], ends=[9]), N('Cast', ['r'], ['t'], to=1), N('Div', ['t', 't'], ['o']),
+             N('Concat', ['f', 'o'], ['s'], axis=0), N('Upsample', ['c', 's'], ['u'], mode='linear'), N('Relu', ['u'], ['y'])], [W, floats('f', 1, 1)], X),
     # not raised: nearest ones are elsewhere where it makes smaller
     (10, 10, [conv('c'), given(floats('s', 1, 1, .5, .5)), N('Resize', ['c', 's'], ['u']), conv('y', 'u')], [W], X),
     (7, 13, [conv('c'), N('Upsample', ['c'], ['u'], scales=[1., 1., 2., 2.]), conv('y', 'u')], [W], X),

@@ -50,6 +50,9 @@ static void test_old_opsets_are_read_as_newer_ones(void **state)
     raise_case("Slice", "x", W_NONE, 6, 9, 0);
     raise_case("Slice", "x x x", W_NONE, 10, 13, 0);
     raise_case("Resize", "x x", W_NONE, 10, 10, 0); /* larger or smaller is not known */
+    raise_case("TopK", "x x", W_NONE, 10, 13, 0);
+    raise_case("TopK", "x x", W_NONE, 9, 9, 0); /* how many was an attribute */
+    raise_case("NonZero", "x", W_NONE, 9, 13, 0);
     raise_case("Softmax", "x", x_attr_int("axis", 1), 6, 12, 1);
     raise_case("Add", "x x", W_NONE, 6, 13, 0);
     raise_case("Add", "x x", one, 6, 13, 0);

@@ -15,8 +15,8 @@
  * need that). One node that the table does not cover, a subgraph or a local function leave the
  * model as it is, and its operators unknown.
  *
- * ImageScaler, Affine, Crop, Upsample and the old Clip, Pad and Resize have no form in newer opsets
- * that is written the same way: other nodes stand in their place (replace.c), and the model
+ * ImageScaler, Affine, Crop, Upsample and the old Clip, Pad, Resize and Slice have no form in newer
+ * opsets that is written the same way: other nodes stand in their place (replace.c), and the model
  * is raised to IR 4 besides.
  *
  * The file's own nodes stay what they are until something else of the model changes: an
@@ -44,7 +44,8 @@ enum {
     /* newer opsets have it no more, or otherwise: other nodes are written in its place
      * (replace.c) */
     REPLACED = 128,
-    SINCE_AS_NOW = 256 /* opsets after `until` write it as all newer ones do */
+    SINCE_AS_NOW = 256, /* opsets after `until` write it as all newer ones do */
+    EXTENT_STEPS = 8    /* of nodes between a Shape and what is sliced of it */
 };
 
 typedef struct rule {
@@ -96,6 +97,7 @@ static const rule RULES[] = {
     {"Identity", 1, NEWEST, 0, 0},
     {"ImageScaler", 1, 9, 0, REPLACED},
     {"InstanceNormalization", 1, NEWEST, CONSUMED, 0},
+    {"IsNaN", 9, NEWEST, 0, 0},
     {"LRN", 1, NEWEST, 0, 0},
     {"LSTM", 7, NEWEST, 0, 0},
     {"LeakyRelu", 1, NEWEST, CONSUMED, 0},
@@ -110,8 +112,11 @@ static const rule RULES[] = {
     {"Mean", 1, NEWEST, CONSUMED, 0},
     {"MeanVarianceNormalization", 9, NEWEST, 0, 0},
     {"Min", 1, NEWEST, CONSUMED, 0},
+    {"Mod", 10, NEWEST, 0, 0},
     {"Mul", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
     {"Neg", 1, NEWEST, CONSUMED, 0},
+    {"NonMaxSuppression", 10, NEWEST, 0, 0},
+    {"NonZero", 9, NEWEST, 0, 0},
     {"Not", 1, NEWEST, 0, 0},
     {"Or", 1, NEWEST, BROADCAST, SUFFIX},
     {"PRelu", 7, NEWEST, 0, 0},
@@ -132,13 +137,15 @@ static const rule RULES[] = {
     {"Relu", 1, NEWEST, CONSUMED, 0},
     {"Reshape", 5, NEWEST, 0, 0},
     {"Resize", 10, 10, 0, REPLACED},
+    {"ReverseSequence", 10, NEWEST, 0, 0},
+    {"RoiAlign", 10, NEWEST, 0, 0},
     {"Selu", 1, NEWEST, CONSUMED, DEFAULTS},
     {"Shape", 1, NEWEST, 0, 0},
     {"Sigmoid", 1, NEWEST, CONSUMED, 0},
     {"Sign", 9, NEWEST, 0, 0},
     {"Sin", 7, NEWEST, 0, 0},
     {"Size", 1, NEWEST, 0, 0},
-    {"Slice", 1, 9, 0, SINCE_AS_NOW},
+    {"Slice", 1, 9, 0, REPLACED | SINCE_AS_NOW},
     {"Softmax", 1, 12, 0, 0},
     {"Softplus", 1, NEWEST, 0, 0},
     {"Softsign", 1, NEWEST, 0, 0},
@@ -149,7 +156,9 @@ static const rule RULES[] = {
     {"Sub", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
     {"Sum", 1, NEWEST, CONSUMED, 0},
     {"Tanh", 1, NEWEST, CONSUMED, 0},
+    {"ThresholdedRelu", 10, NEWEST, 0, 0},
     {"Tile", 6, NEWEST, 0, 0},
+    {"TopK", 10, NEWEST, 0, 0},
     {"Transpose", 1, NEWEST, 0, 0},
     {"Unsqueeze", 1, 12, 0, 0},
     {"Upsample", 7, 9, 0, REPLACED},
@@ -244,21 +253,83 @@ static bool upsample_replaceable(const Onnx__NodeProto *p)
            scales->n_floats > 0;
 }
 
+/* Where the values of a file's graph come from. */
+typedef struct origins {
+    const Onnx__GraphProto *g;
+    ot_arena *a;
+    /* name -> index times 4, and 0: of a node, 1: of an initializer, 2: of an input; NULL: nobody
+     * has asked yet */
+    ot_map *map;
+} origins;
+
+/* Inputs hide initializers, whose values a caller may then change. */
+static bool list_origins(origins *x)
+{
+    const Onnx__GraphProto *g = x->g;
+    bool done = true, fresh;
+    if (x->map) return true;
+    ot_map *map = ot_map_new(x->a);
+    if (!map || g->n_node + g->n_initializer + g->n_input > UINT32_MAX / 4) return false;
+    for (size_t k = 0; k < g->n_input && done; k++)
+        done = ot_map_add(map, ot_text(g->input[k]->name), (uint32_t)k * 4 + 2, &fresh);
+    for (size_t k = 0; k < g->n_initializer && done; k++)
+        done = ot_map_add(map, ot_text(g->initializer[k]->name), (uint32_t)k * 4 + 1, &fresh);
+    for (size_t k = 0; k < g->n_node && done; k++)
+        for (size_t j = 0; j < g->node[k]->n_output && done; j++)
+            done = ot_map_add(map, ot_text(g->node[k]->output[j]), (uint32_t)k * 4, &fresh);
+    x->map = done ? map : NULL;
+    return done;
+}
+
+/* The node that makes a value; NULL: none does. */
+static const Onnx__NodeProto *maker_of(origins *x, const char *name)
+{
+    const uint32_t at = list_origins(x) ? ot_map_get(x->map, name) : OT_NONE;
+    return at != OT_NONE && at % 4 == 0 ? x->g->node[at / 4] : NULL;
+}
+
 /* The constant of that name, an initializer or what a Constant makes; NULL: none, or one that the
  * caller may give another value. */
-static const Onnx__TensorProto *constant_of(const Onnx__GraphProto *g, const char *name)
+static const Onnx__TensorProto *constant_of(origins *x, const char *name)
 {
-    for (size_t k = 0; k < g->n_input; k++)
-        if (strcmp(ot_text(g->input[k]->name), name) == 0) return NULL;
-    for (size_t k = 0; k < g->n_initializer; k++)
-        if (strcmp(ot_text(g->initializer[k]->name), name) == 0) return g->initializer[k];
-    for (size_t k = 0; k < g->n_node; k++) {
-        const Onnx__NodeProto *p = g->node[k];
-        const Onnx__AttributeProto *value = attr_of(p, "value");
-        if (p->n_output == 1 && strcmp(ot_text(p->output[0]), name) == 0)
-            return strcmp(ot_text(p->op_type), "Constant") == 0 && value ? value->t : NULL;
+    const Onnx__NodeProto *p = maker_of(x, name);
+    const uint32_t at = x->map ? ot_map_get(x->map, name) : OT_NONE;
+    if (at != OT_NONE && at % 4 == 1) return x->g->initializer[at / 4];
+    const Onnx__AttributeProto *value = p ? attr_of(p, "value") : NULL;
+    return p && strcmp(ot_text(p->op_type), "Constant") == 0 && value ? value->t : NULL;
+}
+
+/* Some extents of a tensor, as exporters compute sizes of it: few numbers. */
+static bool is_extents(origins *x, const char *name)
+{
+    static const char *const KEEP[] = {"Cast",  "Gather",  "Identity",
+                                       "Slice", "Squeeze", "Unsqueeze"};
+    for (int step = 0; step < EXTENT_STEPS; step++) {
+        const Onnx__NodeProto *p = maker_of(x, name);
+        if (!p || p->n_input == 0) return false;
+        const char *op = ot_text(p->op_type);
+        if (strcmp(op, "Shape") == 0) return true;
+        bool keeps = false;
+        for (size_t k = 0; k < sizeof KEEP / sizeof *KEEP; k++) keeps |= strcmp(op, KEEP[k]) == 0;
+        if (!keeps) return false;
+        name = ot_text(p->input[0]);
     }
-    return NULL;
+    return false;
+}
+
+static bool is_ints(const Onnx__AttributeProto *a)
+{
+    return is_of(a, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS) && a->n_ints > 0;
+}
+
+/* Of extents alone: of a tensor, a branch is rarely worth what the model's opset was. */
+static bool slice_replaceable(origins *x, const Onnx__NodeProto *p)
+{
+    const Onnx__AttributeProto *starts = attr_of(p, "starts"), *ends = attr_of(p, "ends"),
+                               *axes = attr_of(p, "axes");
+    return is_ints(starts) && is_ints(ends) && starts->n_ints == ends->n_ints &&
+           (!axes || (is_ints(axes) && axes->n_ints == starts->n_ints)) &&
+           is_extents(x, p->input[0]);
 }
 
 /* Constants of float32, none of them below 1. */
@@ -280,13 +351,15 @@ static bool grows(const Onnx__TensorProto *t)
 }
 
 /* The nearest sample of an old Resize lies on the left where it makes larger, else on the right. */
-static bool resize_replaceable(const Onnx__GraphProto *g, const Onnx__NodeProto *p)
+static bool resize_replaceable(origins *x, const Onnx__NodeProto *p)
 {
-    return upsample_replaceable(p) && p->n_input == 2 && grows(constant_of(g, p->input[1]));
+    const Onnx__AttributeProto *mode = attr_of(p, "mode");
+    if (!upsample_replaceable(p) || p->n_input != 2) return false;
+    return (mode && is_named(mode, "linear")) || grows(constant_of(x, p->input[1]));
 }
 
 /* Other nodes can be written in the place of p. */
-static bool replaceable(const Onnx__GraphProto *g, const Onnx__NodeProto *p)
+static bool replaceable(origins *x, const Onnx__NodeProto *p)
 {
     const char *op = ot_text(p->op_type);
     const Onnx__AttributeProto *bias = attr_of(p, "bias"), *size = attr_of(p, "scale"),
@@ -295,8 +368,9 @@ static bool replaceable(const Onnx__GraphProto *g, const Onnx__NodeProto *p)
     if (p->n_input < 1 || p->n_output != 1 || !*ot_text(p->input[0]) || !*ot_text(p->output[0]))
         return false;
     if (strcmp(op, "Upsample") == 0) return upsample_replaceable(p);
-    if (strcmp(op, "Resize") == 0) return resize_replaceable(g, p);
+    if (strcmp(op, "Resize") == 0) return resize_replaceable(x, p);
     if (p->n_input != 1) return false;
+    if (strcmp(op, "Slice") == 0) return slice_replaceable(x, p);
     if (strcmp(op, "Clip") == 0)
         return may_be_float(attr_of(p, "min")) && may_be_float(attr_of(p, "max"));
     if (strcmp(op, "ImageScaler") == 0)
@@ -312,8 +386,7 @@ static bool replaceable(const Onnx__GraphProto *g, const Onnx__NodeProto *p)
 
 /* The newest opset in which node p means the same as in `opset`, once attributes are left out;
  * 0: none. */
-static int32_t newest(const Onnx__GraphProto *g, const Onnx__NodeProto *p, int32_t opset,
-                      bool replace)
+static int32_t newest(origins *x, const Onnx__NodeProto *p, int32_t opset, bool replace)
 {
     if (*ot_domain(p->domain)) return NEWEST; /* not ours to say, nor to read */
     const rule *r = rule_of(ot_text(p->op_type));
@@ -323,7 +396,7 @@ static int32_t newest(const Onnx__GraphProto *g, const Onnx__NodeProto *p, int32
         if (p->attribute[k]->g || p->attribute[k]->n_graphs > 0 ||
             *ot_text(p->attribute[k]->ref_attr_name))
             return 0;
-    return replace && (r->check & REPLACED) && replaceable(g, p) ? NEWEST : r->until;
+    return replace && (r->check & REPLACED) && replaceable(x, p) ? NEWEST : r->until;
 }
 
 static bool is_other_float(int64_t type)
@@ -376,12 +449,14 @@ int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset)
     const bool replace = is_float32(mp->graph);
     if (opset < 1 || opset >= SEQUENCES || mp->n_functions > 0 || mp->n_opset_import == 0)
         return opset;
-    for (size_t k = 0; k < mp->graph->n_node; k++) {
-        int32_t n = newest(mp->graph, mp->graph->node[k], opset, replace);
-        if (n < least) return opset;
+    origins x = {.g = mp->graph, .a = ot_arena_new()};
+    for (size_t k = 0; x.a && k < mp->graph->n_node && to >= least; k++) {
+        int32_t n = newest(&x, mp->graph->node[k], opset, replace);
         if (n < to) to = n;
     }
-    return to;
+    const bool done = x.a != NULL; /* without memory, what is asked for next fails */
+    ot_arena_free(x.a);
+    return done && to >= least ? to : opset;
 }
 
 bool ot_raise_drops(const Onnx__NodeProto *p, const char *attr)

@@ -5,6 +5,7 @@
  *   Crop(x) {border=[l,t,r,b], scale}       Slice(x, [t,l], [-b,-r], [2,3])
  *   Pad(x) {pads, mode, value=0}            Pad(x, pads) {mode}
  *   Clip(x) {min, max}                      Clip(x, min, max)
+ *   Slice(x) {starts, ends, axes}           Slice(x, starts, ends, axes)
  *   Upsample, Resize(x, scales) {mode}      Resize(x, , scales) {mode, asymmetric, floor}
  *
  * The first three are experimental operators that runtimes have in float32 alone; Pad takes its
@@ -69,6 +70,19 @@ static ot_status write_pad(const ot_node_writer *w, const ot_node *old)
     ot_id in[2] = {old->in[0]}, y = old->out[0];
     OT_TRY(ot_write_ints(w, "pads", pads, (int64_t)n, &in[1]));
     return ot_write_node(w, "Pad", (ot_id_list){in, 2}, (ot_attr_list){mode, mode ? 1 : 0}, &y);
+}
+
+static ot_status write_slice(const ot_node_writer *w, const ot_node *old)
+{
+    static const char *const ROLES[3] = {"starts", "ends", "axes"};
+    ot_id in[4] = {old->in[0]}, y = old->out[0];
+    uint32_t n_in = 1;
+    for (int k = 0; k < 3; k++) {
+        size_t n = 0;
+        const int64_t *data = ot_attr_ints(old, ROLES[k], &n);
+        if (n > 0) OT_TRY(ot_write_ints(w, ROLES[k], data, (int64_t)n, &in[n_in++]));
+    }
+    return ot_write_node(w, "Slice", (ot_id_list){in, n_in}, (ot_attr_list){0}, &y);
 }
 
 /* Limits of the Clips of a graph, most of which have the same two. */
@@ -139,6 +153,7 @@ static ot_status write_anew(ot_graph *g, ot_id id, limits *all)
         return write_scaled(&w, &old, ot_attr_float(&old, "alpha", 1), &beta, 0);
     if (old.op == OT_OP_Clip) return write_clip(&w, &old, all);
     if (old.op == OT_OP_Upsample || old.op == OT_OP_Resize) return write_resize(&w, &old);
+    if (old.op == OT_OP_Slice) return write_slice(&w, &old);
     return old.op == OT_OP_Crop ? write_crop(&w, &old) : write_pad(&w, &old);
 }
 
@@ -167,7 +182,7 @@ ot_status ot_raise_constants(ot_importer *im)
 static bool is_replaced(ot_op op)
 {
     return op == OT_OP_ImageScaler || op == OT_OP_Affine || op == OT_OP_Crop || op == OT_OP_Pad ||
-           op == OT_OP_Clip || op == OT_OP_Upsample || op == OT_OP_Resize;
+           op == OT_OP_Clip || op == OT_OP_Upsample || op == OT_OP_Resize || op == OT_OP_Slice;
 }
 
 ot_status ot_raise_nodes(ot_importer *im)
