@@ -171,6 +171,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (ot_import_file(argv[1], &diag, &m) != OT_OK) return fail(&diag);
+    if (ot_raise_undo(m) != OT_OK) return fail(&diag); /* the file's own node is asked for */
     if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK) return fail(&diag);
     uint32_t node = (uint32_t)strtoul(argv[2], NULL, 10),
              out_index = (uint32_t)strtoul(argv[3], NULL, 10);
