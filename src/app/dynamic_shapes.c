@@ -25,8 +25,10 @@ static const char *one_size_option(const ot_run_options *o)
 
 static ot_status check_dynamic(const ot_run *r)
 {
-    const char *other = one_size_option(&r->options),
-               *asked = r->options.n_ranges > 0 ? "--range" : "--keep-dynamic";
+    const char *other = one_size_option(&r->options), *asked = r->options.n_ranges > 0 ? "--range"
+                                                               : r->options.n_design > 0
+                                                                   ? "--design"
+                                                                   : "--keep-dynamic";
     if (other)
         return ot_fail(r->diag, OT_E_USAGE,
                        "%s does not go with %s, which is for one size: bind the dimensions with "

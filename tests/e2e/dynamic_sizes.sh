@@ -37,7 +37,7 @@ expect 2 "$TOOL" "$free" -o "$out" --design y=1
 says "--design y: the model has no input of that name"
 for words in "--shape $design" "--emit engine" "--runtime openvino" "--max-tensor 1G" "--form unrolled"; do
     expect 2 "$TOOL" "$free" -o "$out" --design "$design" $words
-    says "--keep-dynamic does not go with"
+    says "--design does not go with"
 done
 [ ! -e "$out" ] || fail "a refused run wrote a model"
 expect 0 "$TOOL" "$free" -o "$out" --design "$design" --goal memory --force --l2 64K --target cpu-generic --json

@@ -493,7 +493,7 @@ static void free_dimensions(void **state)
     assert_int_equal(onnx_tile_bind_shape(t, "x", design, 4), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_USAGE);
-    assert_non_null(strstr(onnx_tile_error(t), "--keep-dynamic does not go with --shape"));
+    assert_non_null(strstr(onnx_tile_error(t), "--design does not go with --shape"));
     onnx_tile_free(t);
 }
 
