@@ -50,9 +50,9 @@ ot_status ot_import_external(ot_importer *im, int dir_fd, const ot_lent *lent,
  * raised), and whether attribute `attr` of node p says nothing there. */
 int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset);
 bool ot_raise_drops(const Onnx__NodeProto *p, const char *attr);
-/* The newest opset that has operator `op` as it is; beyond it other nodes are written in its place.
+/* Other nodes are written in the place of operator `op` of opset `from` when it is raised to `to`.
  */
-int32_t ot_raise_own(const char *op);
+bool ot_raise_replaces(const char *op, int32_t from, int32_t to);
 /* replace.c: write those nodes of im->g. Needs all names of the model. Fails: OT_E_NOMEM. */
 ot_status ot_raise_nodes(ot_importer *im) OT_MUST_USE;
 /* Constants are no inputs any more: a file before IR 4, where all have to be, is read as IR 4.

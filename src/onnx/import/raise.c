@@ -436,10 +436,10 @@ static bool is_float32(const Onnx__GraphProto *g)
     return true;
 }
 
-int32_t ot_raise_own(const char *op)
+bool ot_raise_replaces(const char *op, int32_t from, int32_t to)
 {
     const rule *r = rule_of(op);
-    return r ? r->until : 0;
+    return r && (r->check & REPLACED) && from <= r->until && to > r->until;
 }
 
 int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset)

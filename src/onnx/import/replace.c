@@ -104,7 +104,7 @@ static ot_status write_limit(const ot_node_writer *w, const ot_node *old, const 
             *out = all->made[k];
             return OT_OK;
         }
-    OT_TRY(floats(w, limit, &value, 0, out));
+    OT_TRY(ot_write_floats(w, limit, &value, 0, out));
     if (all->n < sizeof all->made / sizeof *all->made) {
         all->values[all->n] = value;
         all->made[all->n++] = *out;
@@ -121,7 +121,7 @@ static ot_status write_clip(const ot_node_writer *w, const ot_node *old, limits 
     return ot_write_node(w, "Clip", (ot_id_list){in, n}, (ot_attr_list){0}, &y);
 }
 
-/* Scales are 1 and more: the nearest sample is the one that is left of it. */
+/* Of nearest samples, scales are 1 and more: it is the one on the left. */
 static ot_status write_resize(const ot_node_writer *w, const ot_node *old)
 {
     const ot_attr attrs[3] = {ot_mk_str("mode", ot_attr_str(old, "mode", "nearest")),
@@ -179,12 +179,6 @@ ot_status ot_raise_constants(ot_importer *im)
     return OT_OK;
 }
 
-static bool is_replaced(ot_op op)
-{
-    return op == OT_OP_ImageScaler || op == OT_OP_Affine || op == OT_OP_Crop || op == OT_OP_Pad ||
-           op == OT_OP_Clip || op == OT_OP_Upsample || op == OT_OP_Resize || op == OT_OP_Slice;
-}
-
 ot_status ot_raise_nodes(ot_importer *im)
 {
     ot_graph *g = im->g;
@@ -192,10 +186,8 @@ ot_status ot_raise_nodes(ot_importer *im)
     limits all = {.n = 0};
     im->src->n_nodes = n;
     for (ot_id id = 0; im->raised && id < n; id++) {
-        const ot_op what = g->nodes[id].op;
-        const int32_t own = ot_raise_own(ot_op_name(what));
-        if (is_replaced(what) && im->src->opset <= own && im->opset > own)
-            OT_TRY(write_anew(g, id, &all));
+        const char *op = ot_op_name(g->nodes[id].op);
+        if (ot_raise_replaces(op, im->src->opset, im->opset)) OT_TRY(write_anew(g, id, &all));
     }
     return im->raised && im->opset == NEWEST ? ot_raise_constants(im) : OT_OK;
 }
