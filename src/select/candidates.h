@@ -87,6 +87,8 @@ typedef struct ot_smaller {
 typedef struct ot_pool_link {
     uint32_t next; /* another that begins at the same step; OT_NONE: no more */
     uint32_t lap;  /* the last lap of whose pool it is */
+    /* only ot_candidates_let_go puts it into sets: a climb through all would take too long */
+    bool late;
 } ot_pool_link;
 
 typedef struct ot_candidates {
@@ -126,11 +128,7 @@ typedef struct ot_candidates {
     uint32_t *pool_head; /* [nodes of g] the last of the pool that begins at a step; OT_NONE */
     ot_pool_link *links; /* [n_links] one for each of the pool */
     size_t n_links, cap_links;
-    uint32_t lap; /* number of the lap at hand */
-    /* [n_late] one for each of the pool: only ot_candidates_let_go puts it into sets, for a climb
-     * through all would take too long */
-    bool *late;
-    size_t n_late, cap_late;
+    uint32_t lap;       /* number of the lap at hand */
     bool finds_late;    /* what is found now is such */
     size_t n_near;      /* regions of the pool that were found around held values */
     uint32_t *lap_pool; /* [n_lap_pool] of these, the ones that plans of the lap at hand have */

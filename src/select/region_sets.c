@@ -39,10 +39,9 @@ static bool same_region(const ot_region *a, const ot_region *b)
 /* It becomes one of the pool; false: no memory. */
 static bool put_in_pool(ot_candidates *x, const ot_region *r)
 {
-    if (x->n_pool == OT_NONE || !OT_PUSH(x->arena, x->late, x->n_late, x->cap_late, x->finds_late))
+    const ot_pool_link link = {.next = x->pool_head[r->first], .late = x->finds_late};
+    if (x->n_pool == OT_NONE || !OT_PUSH(x->arena, x->links, x->n_links, x->cap_links, link))
         return false;
-    const ot_pool_link link = {.next = x->pool_head[r->first]};
-    if (!OT_PUSH(x->arena, x->links, x->n_links, x->cap_links, link)) return false;
     x->pool_head[r->first] = (uint32_t)x->n_pool;
     return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r);
 }
@@ -57,7 +56,7 @@ static uint32_t place_of(ot_candidates *x, const ot_region *r)
     }
     for (uint32_t j = x->pool_head[r->first]; j != OT_NONE; j = x->links[j].next)
         if (same_region(r, &x->pool[j])) {
-            x->late[j] &= x->finds_late;
+            x->links[j].late &= x->finds_late;
             return j;
         }
     if (ot_dbg['P'])
@@ -306,7 +305,7 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
         *better = true;
     }
     for (size_t k = 0; (r = pooled(x, c->all, k)) != NULL && x->work < c->most; k++) {
-        if (c->all && x->late[k]) continue;
+        if (c->all && x->links[k].late) continue;
         if (!ot_set_put_in(x, &c->set, r, &c->spare) || !ot_set_in_time(x, &c->spare, &c->set))
             continue;
         OT_TRY(ot_set_score(x, most_to_beat(x, &c->spare, &c->set, LESS), &c->spare));
