@@ -428,7 +428,10 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
     OT_TRY(set_base(x));
     if (x->o.max_tensor) OT_TRY(ot_limit_keep(x));
     ot_region_set won = set_of(x, x->own);
-    if (sets_compete(x)) {
+    if (sets_compete(x) && !x->o.max_tensor && ot_candidates_lost(x)) {
+        won = (ot_region_set){.bytes = x->base.untiled};
+        x->how.branch = false;
+    } else if (sets_compete(x)) {
         OT_TRY(ot_candidates_score(x, won.all, won.n, &won.bytes));
         OT_TRY(ot_candidates_add(x, x->own, won.bytes));
         OT_TRY(ot_set_allow(x, &won));

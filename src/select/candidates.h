@@ -241,6 +241,8 @@ ot_status ot_candidates_propose(ot_candidates *x, ot_region_set *won) OT_MUST_US
 /* How *won is written best, and whether it wins over the untiled model by enough: else it becomes
  * a set of no regions. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
+/* All that tensors take is less than what is not known of the nodes: no set wins. */
+bool ot_candidates_lost(const ot_candidates *x);
 /* The graph can be written as a branch, and the runtime gains by it. */
 bool ot_candidates_branch(const ot_candidates *x);
 /* Weights of convolutions can be left as they are: in a branch. */

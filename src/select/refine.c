@@ -287,8 +287,7 @@ static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
                            : ot_candidates_climb_below(x, won, ot_process_bytes(&f), f.growth);
 }
 
-/* All that tensors take is less than what is not known of the nodes. */
-static bool is_lost_in_nodes(const ot_candidates *x)
+bool ot_candidates_lost(const ot_candidates *x)
 {
     const int64_t process = ot_process_bytes(&x->untiled);
     return x->g->n_order > MANY_NODES && x->untiled.growth < process / NODES_ABOUT;
@@ -321,7 +320,7 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
     x->how.hidden = in_branch && may_hide;
     x->how.unpacked_from = in_branch ? unpacked_from : 0;
     x->how.n_plain = in_branch ? n_plain : 0;
-    if ((double)won->bytes <= part * (double)untiled && !is_lost_in_nodes(x)) return OT_OK;
+    if ((double)won->bytes <= part * (double)untiled && !ot_candidates_lost(x)) return OT_OK;
     /* it has to be */
     if (x->o.max_tensor && ot_largest_tensor(x->g).bytes > x->o.max_tensor) return OT_OK;
     *won = (ot_region_set){.all = won->all, .bytes = untiled};

@@ -510,6 +510,27 @@ static void weights_packed_for_each_tile(void **state)
     }
 }
 
+/* Of so many nodes what tensors take does not count: each lap makes one plan, and no sets. */
+static void nothing_is_searched_among_many_nodes(void **state)
+{
+    enum { NODES = 30001, LINE = 32 };
+    chosen x;
+    size_t at = 0;
+    char *text = malloc(LINE * (NODES + 8));
+    (void)state;
+    assert_non_null(text);
+    at += (size_t)sprintf(text, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[64,64]\n");
+    for (int k = 1; k <= NODES; k++)
+        at += (size_t)sprintf(text + at, "  %%v%d = Relu(%%v%d)\n", k, k - 1);
+    sprintf(text + at, "  output %%v%d\n}\n", NODES);
+    load(&x, text, NULL);
+    assert_int_equal(choose(&x, NULL, NULL), OT_OK);
+    assert_int_equal(x.s.plan->n_regions, 0);
+    assert_true(x.s.groups[0].v[OT_VARIANT_PLAIN].c->n_plans <= 3); /* at 0, 0.05, 0.1 */
+    drop(&x);
+    free(text);
+}
+
 static void out_of_memory(void **state)
 {
     (void)state;
@@ -543,6 +564,7 @@ int main(void)
         cmocka_unit_test(a_limit_on_tensors_is_kept),
         cmocka_unit_test(the_least_that_was_found),
         cmocka_unit_test(weights_packed_for_each_tile),
+        cmocka_unit_test(nothing_is_searched_among_many_nodes),
         cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
