@@ -307,9 +307,10 @@ static ot_status run_kernel(ot_memory_work *w)
 /* A function of the text (NULL: there is none); its facts are w->r's. The text from *from to its
  * end goes to out (NULL: nowhere). */
 static ot_status plan_function(ot_memory_work *w, const ot_mlir_function *fn,
-                               const ot_tk_machine *t, size_t *from, FILE *out)
+                               const ot_mlir_functions *all, const ot_tk_machine *t, size_t *from,
+                               FILE *out)
 {
-    const ot_mlir_options o = {.mode = w->run->plan.part, .function = fn};
+    const ot_mlir_options o = {.mode = w->run->plan.part, .function = fn, .all = all};
     ot_mlir *m = NULL;
     ot_mem_plan *p = NULL;
     double start = ot_now();
@@ -354,7 +355,7 @@ static ot_status choose_functions(const ot_memory_work *w, const ot_mlir_functio
 
 /* Each by itself; facts of several are results of their own. */
 static ot_status plan_functions(ot_memory_work *w, const ot_mlir_function *const *list, uint32_t n,
-                                const ot_tk_machine *t, FILE *out)
+                                const ot_mlir_functions *known, const ot_tk_machine *t, FILE *out)
 {
     ot_memory_results *all = w->r, *own = n > 1 ? OT_NEW_N(all->arena, ot_memory_results, n) : all;
     size_t from = 0;
@@ -364,7 +365,7 @@ static ot_status plan_functions(ot_memory_work *w, const ot_mlir_function *const
             own[k] = (ot_memory_results){
                 .arena = all->arena, .file = all->file, .asked = all->asked};
         w->r = &own[k];
-        s = plan_function(w, list[k], t, &from, out);
+        s = plan_function(w, list[k], known, t, &from, out);
     }
     w->r = all;
     if (n > 1) {
@@ -398,7 +399,7 @@ static ot_status run_mlir(ot_memory_work *w)
     OT_TRY(ot_kernel_machine(&k, w->path, w->run->target, w->d, &t));
     if (w->run->output && !(out = open_memstream(&w->plan.bytes, &w->plan.n)))
         return ot_fail_nomem(w->d);
-    ot_status s = plan_functions(w, list, n, &t, out);
+    ot_status s = plan_functions(w, list, n, &l, &t, out);
     if (!out) return s;
     if (s == OT_OK) return ot_memory_close_text(w, out, &w->plan, s);
     fclose(out);

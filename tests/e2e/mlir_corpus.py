@@ -32,7 +32,8 @@ class Maker:
 
     def __init__(self, seed):
         self.rnd = random.Random(seed)
-        self.n = 0
+        self.seed, self.n = seed, 0
+        self.functions = []  # texts of vector functions
 
     def name(self, prefix):
         self.n += 1
@@ -61,7 +62,7 @@ class Maker:
         return out
 
     def step(self, live, body, depth):
-        kinds = ["fresh", "compute", "compute", "store", "view", "select", "call", "element"]
+        kinds = ["fresh", "compute", "compute", "store", "view", "select", "call", "element", "vf", "vf"]
         if depth < 3:
             kinds += ["if", "if_result", "for", "for_carry", "while", "scope"]
         getattr(self, "do_" + self.rnd.choice(kinds))(live, body, depth)
@@ -94,6 +95,39 @@ class Maker:
     def do_element(self, live, body, depth):
         a, b = self.pick(live), self.pick(live)
         body.append(("element", a, live[a], b, live[b], self.name("e")))
+
+    def do_vf(self, live, body, depth):
+        """A vector function: nests of (rounds, step, accesses), an access is (writes, argument, width), in granules."""
+        a = self.pick(live)
+        n = live[a]
+        outs = [self.name("y") for _ in range(self.rnd.choice((1, 1, 2)))]
+        args = self.rnd.sample([a, *outs], 1 + len(outs))
+        if self.rnd.random() < 0.7:  # each element from its own, but for what may be wrong with that
+            step = self.rnd.choice((1, 4))
+            reads, writes = [(False, args.index(a), step)], [(True, args.index(y), step) for y in outs]
+            wrong = self.rnd.choice(("", "", "again", "later", "before", "wide"))
+            nests = [(2 if wrong == "again" else 1, step, writes + reads if wrong == "before" else reads + writes)]
+            if wrong == "wide":
+                nests[0][2].insert(0, (False, args.index(a), 2 * step))
+                nests.append((1, step, writes))
+            if wrong == "later":
+                nests = nests + nests
+            if self.rnd.random() < 0.7:
+                del live[a]
+        else:
+            nests = [self.nest(len(args)) for _ in range(self.rnd.choice((1, 1, 2)))]
+        name = f"vf{self.seed}_{len(self.functions)}"
+        self.functions.append(vector_text(name, nests, len(args), n))
+        body += [("alloc", y, n, 1) for y in outs] + [("vf", name, args, nests, n)]
+        for y in outs:
+            if any(writes and args[k] == y for _, _, accesses in nests for writes, k, _ in accesses):
+                live[y] = n
+
+    def nest(self, n_args):
+        step = self.rnd.choice((1, 2, 4))
+        return (self.rnd.choice((1, 1, 2)), step,
+                [(self.rnd.random() < 0.5, self.rnd.randrange(n_args), self.rnd.choice((step, step, step, 2 * step)))
+                 for _ in range(self.rnd.randint(1, 4))])
 
     def inner(self, live, depth, end=None):
         """A region's operations, with the name of size `end` that it hands on."""
@@ -209,6 +243,41 @@ class Maker:
 # ---- as text ----
 
 
+def starts(nest, n):
+    """First granules of a nest's iterations."""
+    _, step, accesses = nest
+    widest = max(width for _, _, width in accesses)
+    return range(0, 2 * n // GRANULE - widest + 1, step)
+
+
+def vector_text(name, nests, n_args, n):
+    args = ", ".join(f"%x{k}: {ub(n)}" for k in range(n_args))
+    lines = [f"func.func @{name}({args}) attributes {{hivm.vector_function, no_inline}} {{",
+             "  %zero = arith.constant 0 : index", "  %one = arith.constant 1 : index", "  %two = arith.constant 2 : index",
+             "  %pad = arith.constant 0.000000e+00 : f16"]
+    for m, nest in enumerate(nests):
+        rounds, step, accesses = nest
+        one = GRANULE // 2
+        lines += [f"  %end{m} = arith.constant {starts(nest, n).stop * one} : index",
+                  f"  %step{m} = arith.constant {step * one} : index",
+                  f"  scf.for %r{m} = %zero to %{'two' if rounds == 2 else 'one'} step %one {{",
+                  f"    scf.for %i{m} = %zero to %end{m} step %step{m} {{"]
+        value = None
+        for k, (writes, arg, width) in enumerate(accesses):
+            w, v, s = width * one, f"%v{m}_{k}", f"%s{m}_{k}"
+            part = f"memref<{w}xf16, strided<[1], offset: ?>, #hivm.address_space<ub>>"
+            lines.append(f"      {s} = memref.subview %x{arg}[%i{m}] [{w}] [1] : {ub(n)} to {part}")
+            if not writes:
+                lines.append(f"      {v} = vector.transfer_read {s}[%zero], %pad {{in_bounds = [true]}} : {part}, vector<{w}xf16>")
+                value = v
+                continue
+            if value is None:
+                value = "%pad"
+            lines.append(f"      vector.transfer_write {value}, {s}[%zero] {{in_bounds = [true]}} : vector<{w}xf16>, {part}")
+        lines += ["    }", "  }"]
+    return "\n".join(lines + ["  return", "}", ""])
+
+
 def text_of(op, pad):
     kind = op[0]
     if kind == "alloc":
@@ -232,6 +301,10 @@ def text_of(op, pad):
         return [f"{pad}%{op[1]} = arith.select %flag, %{op[2]}, %{op[3]} : {ub(op[4])}"]
     if kind == "call":
         return [f"{pad}func.call @outside{op[2]}(%{op[1]}) {{no_inline}} : ({ub(op[2])}) -> ()"]
+    if kind == "vf":
+        _, name, args, _, n = op
+        types = ", ".join([ub(n)] * len(args))
+        return [f"{pad}func.call @{name}({', '.join('%' + a for a in args)}) {{hivm.vector_function, no_inline}} : ({types}) -> ()"]
     if kind == "element":
         _, a, n, b, m, e = op
         return [f"{pad}%{e} = memref.load %{a}[%zero] : {ub(n)}",
@@ -372,6 +445,18 @@ class Machine:
         self.read(env[op[1]], op)
         self.write(env[op[1]], [0])
 
+    def on_vf(self, op, env):
+        _, _, args, nests, n = op
+        for nest in nests:
+            for _ in range(nest[0]):
+                for i in starts(nest, n):
+                    for writes, k, width in nest[2]:
+                        only = range(i, i + width)
+                        if writes:
+                            self.write(env[args[k]], only)
+                        else:
+                            self.read(env[args[k]], op, only)
+
     def on_element(self, op, env):
         self.read(env[op[1]], op, [0])
         self.write(env[op[3]], [0])
@@ -437,7 +522,7 @@ def main():
         blocks = maker.branching() if seed % 4 == 3 else maker.structured()
         path = f"{folder}/k{seed}.mlir"
         with open(path, "w", encoding="utf-8") as f:
-            f.write(declared + function_text(f"k{seed}", blocks))
+            f.write(declared + function_text(f"k{seed}", blocks) + "".join(maker.functions))
         mode = ("auto", "reuse", "search")[seed % 3]
         done = subprocess.run([tool, "plan-memory", path, "-q", "-o", f"{folder}/p{seed}.mlir",
                                "--mode", mode], capture_output=True, text=True, check=False)
@@ -457,19 +542,19 @@ def main():
             steps += machine.steps
             runs += 1
         planned += 1
-        kept.append((seed, blocks))
+        kept.append((seed, blocks, maker.functions))
     whole = f"{folder}/all.mlir"
     with open(whole, "w", encoding="utf-8") as f:
         f.write(declared)
-        for seed, blocks in kept:
-            f.write(function_text(f"k{seed}", blocks))
+        for seed, blocks, functions in kept:
+            f.write(function_text(f"k{seed}", blocks) + "".join(functions))
     out = subprocess.run([tool, "plan-memory", whole, "--json", "-o", f"{folder}/out.mlir"],
                          capture_output=True, text=True, check=True).stdout
     functions = json.loads(out)["functions"] if planned > 1 else [json.loads(out)]
-    if [f["kernel"] for f in functions] != [f"k{s}" for s, _ in kept]:
+    if [f["kernel"] for f in functions] != [f"k{s}" for s, _, _ in kept]:
         sys.exit("functions of one file: not all, or in another order")
     single = sum(open(f"{folder}/p{s}.mlir", encoding="utf-8").read().count("pointer_cast")
-                 for s, _ in kept)
+                 for s, _, _ in kept)
     if open(f"{folder}/out.mlir", encoding="utf-8").read().count("pointer_cast") != single:
         sys.exit("functions of one file: other casts than one by one")
     print(f"{planned} planned, {refused} refused; {runs} runs, {steps} operations, none clobbered")

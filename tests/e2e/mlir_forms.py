@@ -4,7 +4,7 @@ usage: mlir_forms.py TOOL FOLDER [NAME]
 
 A form is written in short lines: `a = ub 256xf16` allocates, `load a` and `store a` move it,
 `vadd a b > c` computes; all other lines are MLIR, where T[a] is the type of a. `top N`: the ub's
-height at most; `fails WORDS`: exit status and message.
+height at most; `is N`: exactly; `fails WORDS`: exit status and message.
 """
 
 import re
@@ -794,8 +794,60 @@ top 512
 == a vector function in place
 a = ub 64xf32
 b = ub 64xf32
+load a
 call @log_of(%a, %b) {hivm.vector_function} : (T[a], T[b]) -> ()
+store b
+top 256
+== its input is read once more
+a = ub 64xf32
+b = ub 64xf32
+load a
+call @log_of(%a, %b) {hivm.vector_function} : (T[a], T[b]) -> ()
+store b
+store a
+is 512
+== a vector function on the same parts of two buffers
+a = ub 128xf32
+b = ub 128xf32
+%p = memref.subview %a[0] [64] [1] : T[a] to memref<64xf32, #hivm.address_space<ub>>
+%q = memref.subview %b[0] [64] [1] : T[b] to memref<64xf32, #hivm.address_space<ub>>
+hivm.hir.load ins(%out : memref<64xf32, #hivm.address_space<gm>>) outs(%p : memref<64xf32, #hivm.address_space<ub>>)
+call @log_of(%p, %q) {hivm.vector_function} : (memref<64xf32, #hivm.address_space<ub>>, memref<64xf32, #hivm.address_space<ub>>) -> ()
+hivm.hir.store ins(%q : memref<64xf32, #hivm.address_space<ub>>) outs(%out : memref<64xf32, #hivm.address_space<gm>>)
 top 512
+== rows to a narrower type, the better place first
+a = ub 64x64xf32
+b = ub 64x64xf16
+c = ub 64x64xf32
+load a
+call @rows(%a, %b, %c) {hivm.vector_function} : (T[a], T[b], T[c]) -> ()
+store b
+store c
+top 24576
+== rows to a narrower type alone
+a = ub 64x64xf32
+b = ub 64x64xf16
+c = ub 64x64xf32
+load a
+call @rows(%a, %b, %c) {hivm.vector_function} : (T[a], T[b], T[c]) -> ()
+store a
+store b
+store c
+top 40960
+== columns are not read where they are written
+a = ub 64x64xf32
+b = ub 64x64xf32
+load a
+call @turned(%a, %b) {hivm.vector_function} : (T[a], T[b]) -> ()
+store b
+is 32768
+== an input that is read in each round
+a = ub 64x64xf32
+b = ub 64x64xf32
+load a
+call @rounds(%a, %b) {hivm.vector_function} : (T[a], T[b]) -> ()
+store b
+is 32768
 == a workspace that has its place
 %w = memref_ext.alloc_workspace() from %ws offset = [%c0] : from memref<?xi8, #hivm.address_space<gm>> to memref<16x16xf16, #hivm.address_space<gm>>
 a = ub 16x16xf16
@@ -852,6 +904,28 @@ func.func @log_of(%x: memref<64xf32, #hivm.address_space<ub>>, %y: memref<64xf32
 """
 
 
+def nest(name, outs, loops, at):
+    """A vector function that writes `outs` from x, element by element along `loops`; at: where x is read."""
+    types = {"x": "f32", "y": "f16" if len(outs) > 1 else "f32", "z": "f32"}
+    def memref(a):
+        return f"memref<64x64x{types[a]}, #hivm.address_space<ub>>"
+    args = ", ".join(f"%{a}: {memref(a)}" for a in ("x", *outs))
+    lines = [f"func.func @{name}({args}) attributes {{hivm.vector_function}} {{"]
+    lines += [f"  %c{n} = arith.constant {n} : index" for n in (0, 1, 2, 64)]
+    lines += [f"  scf.for %{i} = %c0 to %c{2 if i == 'r' else 64} step %c1 {{" for i in loops]
+    lines.append(f"  %v = memref.load %x[{at}] : {memref('x')}")
+    for out in outs:
+        value = "%v"
+        if types[out] == "f16":
+            value = "%w"
+            lines.append("  %w = arith.truncf %v : f32 to f16")
+        lines.append(f"  memref.store {value}, %{out}[%i, %j] : {memref(out)}")
+    return "\n".join(lines + ["  }"] * len(loops) + ["  return", "}", ""])
+
+
+HEAD += nest("rows", ("y", "z"), "ij", "%i, %j") + nest("turned", ("y",), "ij", "%j, %i") + nest("rounds", ("y",), "rij", "%i, %j")
+
+
 def type_of(space, shape):
     layout = shape.split(", ", 1)
     return f"memref<{', '.join(layout + [f'#hivm.address_space<{space}>'])}>"
@@ -870,7 +944,7 @@ def lines_of(form):
                 body.append(f"annotation.mark %{name} {{hivm.multi_buffer = {slots} : i32}} : "
                             f"{types[name]}")
             continue
-        if line.startswith(("top ", "fails ")):
+        if line.startswith(("top ", "is ", "fails ")):
             want = line.split(" ", 1)
             continue
         m = re.fullmatch(r"(load|store) (\w+)", line)
@@ -937,6 +1011,7 @@ def main():
             ok = done.returncode == int(status) and message in done.stderr
         else:
             ok = done.returncode == 0 and height(done.stdout) <= int(rest)
+            ok = ok and (word != "is" or height(done.stdout) == int(rest))
             if ok and not stays(tool, folder):
                 bad.append(f"{name}: its plan is planned to something else")
         good += ok

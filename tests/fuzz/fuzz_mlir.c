@@ -27,12 +27,15 @@ static void expect_place(const ot_diag *d)
 static char *planned(const char *text, size_t size, const ot_tk_machine *t, size_t *n)
 {
     ot_diag d = {0};
-    const ot_mlir_options how = {.mode = OT_MEM_BOTH};
+    ot_mlir_functions all = {.arena = ot_arena_new()};
+    ot_mlir_options how = {.mode = OT_MEM_BOTH, .all = &all};
     size_t from = 0;
     ot_mlir *m = NULL;
     ot_mem_plan *p = NULL;
     char *out = NULL;
     ot_mem_options o = {.threads = 1, .step_limit = 2000, .workspace_reuse = true};
+    ot_diag unread = {0}; /* said again below */
+    if (!all.arena || ot_mlir_find("k.mlir", text, size, &unread, &all) != OT_OK) how.all = NULL;
     ot_status s = ot_mlir_parse("k.mlir", text, size, &how, &d, &m);
     if (s == OT_E_INPUT)
         expect_place(&d);
@@ -50,6 +53,7 @@ static char *planned(const char *text, size_t size, const ot_tk_machine *t, size
     }
     ot_mem_plan_free(p);
     ot_mlir_free(m);
+    ot_arena_free(all.arena);
     return out;
 }
 

@@ -239,6 +239,9 @@ typedef struct ot_tk_stmt {
     uint32_t n_scratch;
     /* COMPUTE: [n_in] in[k] is the same part of its buffer as out[0] of its own; NULL: none is */
     const bool *same_part;
+    /* COMPUTE: [n_out * n_in] out[k] may lie where in[j] does at k * n_in + j; NULL: the
+     * operation's name says so */
+    const bool *over;
 } ot_tk_stmt;
 
 /* Memory that is handed out in blocks: `pool P max=1M block=4K @shared`. */

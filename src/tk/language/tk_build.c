@@ -61,6 +61,7 @@ uint32_t tk_add_stmt(ot_kernel_builder *b, ot_tk_stmt s)
     s.in = keep(b, s.in, s.n_in, sizeof *s.in);
     if (s.operand) s.operand = keep(b, s.operand, s.n_in, sizeof *s.operand);
     if (s.same_part) s.same_part = keep(b, s.same_part, s.n_in, sizeof *s.same_part);
+    if (s.over) s.over = keep(b, s.over, (size_t)s.n_out * s.n_in, sizeof *s.over);
     s.carried = keep(b, s.carried, s.n_out, sizeof *s.carried);
     s.ranges = keep(b, s.ranges, s.n_ranges, sizeof *s.ranges);
     s.attrs = s.n_attrs > 0 ? keep(b, s.attrs, s.n_attrs, sizeof *s.attrs) : NULL;

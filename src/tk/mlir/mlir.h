@@ -18,13 +18,16 @@
 #include "tk/planmem/planmem.h"
 
 typedef struct ot_mlir ot_mlir;
+/* What a vector function does with its arguments (mlir_vector.h). */
+typedef struct ml_effects ml_effects;
 
 /* A function with a body. */
 typedef struct ot_mlir_function {
     const char *name;
-    uint32_t line, col; /* of its first word */
-    size_t at;          /* byte of it in the text */
-    bool is_vector;     /* attribute hivm.vector_function: its memrefs are its caller's */
+    uint32_t line, col;        /* of its first word */
+    size_t at;                 /* byte of it in the text */
+    bool is_vector;            /* attribute hivm.vector_function: its memrefs are its caller's */
+    const ml_effects *effects; /* of a vector function; NULL: it may do anything */
 } ot_mlir_function;
 
 typedef struct ot_mlir_functions {
@@ -43,6 +46,8 @@ typedef struct ot_mlir_options {
     /* one that ot_mlir_find found in this text, of which nothing else is read then; NULL: the
      * first with a body, and the text is read to its end */
     const ot_mlir_function *function;
+    /* what calls lead to; NULL: they may do anything */
+    const ot_mlir_functions *all;
     bool apart; /* results of scf.if are either branch's buffer: they share no place */
 } ot_mlir_options;
 

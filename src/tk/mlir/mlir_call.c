@@ -1,10 +1,11 @@
 /* Calls, selections, bodies that are skipped, and what a name that may be several buffers reads
  * and writes.
  *
- *   func.call @f(%a, %b) {...} : (T, U) -> ()     reads all of a and b, writes parts of them
+ *   func.call @f(%a, %b) {...} : (T, U) -> ()     reads all of a and b, writes parts of them; of a
+ *                                                 vector function of the text, what its body does
  *   %s = arith.select %c, %a, %b : T              a or b
  */
-#include "mlir_internal.h"
+#include "mlir_vector.h"
 
 /* A value of another block of the function is hidden here: the same view once more. */
 static ot_status shown(ml_parser *p, const ml_symbol *s, uint32_t v, uint32_t *id)
@@ -66,6 +67,84 @@ static ot_status add_call(ml_parser *p, const ml_operands *o, ot_tk_stmt at)
     return ml_add_stmt(p, at, NULL);
 }
 
+#define IDS_MAX (4 * ML_LIST_MAX)
+
+/* Buffers that a call reads, or writes, and the argument that each is given for. */
+typedef struct id_list {
+    uint32_t at[IDS_MAX], argument[IDS_MAX], n;
+} id_list;
+
+static ot_status gather(ml_parser *p, const ml_operands *o, uint32_t k, bool writes, id_list *l)
+{
+    uint32_t ids[ML_LIST_MAX], n;
+    OT_TRY(ml_values(p, o->symbols[k], writes, ids, &n));
+    if (l->n + n > IDS_MAX) return ml_fail(&p->lx, "more than %d buffers", IDS_MAX);
+    for (uint32_t j = 0; j < n; j++) {
+        l->at[l->n] = ids[j];
+        l->argument[l->n++] = k;
+    }
+    return OT_OK;
+}
+
+/* Are both all of their buffers, or the same part of them? */
+static bool are_alike(const ml_symbol *a, const ml_symbol *b)
+{
+    if (a->n_also > 0 || b->n_also > 0) return false;
+    if (!a->is_part && !b->is_part) return true;
+    return a->window && b->window && strcmp(a->window, b->window) == 0;
+}
+
+/* A call of a function whose effects are known. */
+static ot_status add_known_call(ml_parser *p, const ml_operands *o, const ml_effects *e,
+                                ot_tk_stmt at)
+{
+    id_list in = {.n = 0}, out = {.n = 0};
+    for (uint32_t k = 0; k < o->n; k++) {
+        const uint32_t first = out.n;
+        if (e->reads[k]) OT_TRY(gather(p, o, k, false, &in));
+        if (!e->writes[k]) continue;
+        OT_TRY(gather(p, o, k, true, &out));
+        for (uint32_t j = first; j < out.n && !e->whole[k]; j++)
+            OT_TRY(ml_add_view(p, p->symbols[o->symbols[k]].name, out.at[j], true, &out.at[j]));
+    }
+    if (out.n == 0) {
+        for (uint32_t k = 0; k < in.n; k++) OT_TRY(ml_add_read(p, in.at[k], &at));
+        return OT_OK;
+    }
+    bool *over = OT_NEW_N(p->a, bool, (size_t)out.n *in.n + 1);
+    if (!over) return ml_nomem(p);
+    for (uint32_t j = 0; j < out.n; j++)
+        for (uint32_t k = 0; k < in.n; k++) {
+            const uint32_t to = out.argument[j], from = in.argument[k];
+            over[j * in.n + k] = e->over[(size_t)to * e->n + from] &&
+                                 are_alike(&p->symbols[o->symbols[to]],
+                                           &p->symbols[o->symbols[from]]);
+        }
+    at.op = OT_TK_COMPUTE;
+    at.pipe = OT_PIPE_VECTOR;
+    at.name = "call";
+    at.in = in.at;
+    at.n_in = in.n;
+    at.out = out.at;
+    at.n_out = out.n;
+    at.over = over;
+    return ml_add_stmt(p, at, NULL);
+}
+
+/* What the one function of that name does; NULL: there is none, there are several, or nobody
+ * knows. */
+static const ml_effects *effects_of(const ml_parser *p, const char *name)
+{
+    const ml_effects *found = NULL;
+    uint32_t n = 0;
+    for (size_t k = 0; p->all && k < p->all->n; k++) {
+        if (strcmp(p->all->at[k].name, name) != 0) continue;
+        found = p->all->at[k].effects;
+        n++;
+    }
+    return n == 1 ? found : NULL;
+}
+
 ot_status ml_call(ml_parser *p, ot_tk_stmt at)
 {
     ml_operands o;
@@ -73,6 +152,9 @@ ot_status ml_call(ml_parser *p, ot_tk_stmt at)
     bool memref[ML_LIST_MAX] = {false};
     uint32_t n = 0;
     if (p->lx.tok != ML_SYMBOL) return ml_expected(&p->lx, "the function's name");
+    const char *name = ml_token_name(p);
+    if (!name) return ml_nomem(p);
+    const ml_effects *e = effects_of(p, name);
     ml_next(&p->lx);
     OT_TRY(ml_expect(&p->lx, '('));
     OT_TRY(ml_use_list(p, &o));
@@ -94,7 +176,7 @@ ot_status ml_call(ml_parser *p, ot_tk_stmt at)
         OT_TRY(ml_parse_type(&p->lx, &t));
         memref[n++] = t.kind == ML_MEMREF_TYPE;
     }
-    OT_TRY(add_call(p, &o, at));
+    OT_TRY(e && e->n == o.n ? add_known_call(p, &o, e, at) : add_call(p, &o, at));
     if (p->results.n == 0) return p->lx.r.status;
     OT_TRY(ml_expect_results(p, n));
     for (uint32_t k = 0; k < n; k++)

@@ -147,11 +147,12 @@ static ot_status word_clause(ml_parser *p, hivm_call *c)
     return lx->r.status;
 }
 
-/* A bare word without a dot belongs to the operation: statements have dots, but for `return`. */
+/* A bare word without a dot belongs to the operation: statements have dots, but for `return` and
+ * `call`. */
 static bool is_clause_word(const ml_lexer *lx)
 {
     return lx->tok == ML_WORD && !memchr(lx->r.text + lx->r.at, '.', lx->r.len) &&
-           !ml_is_word(lx, "return");
+           !ml_is_word(lx, "return") && !ml_is_word(lx, "call");
 }
 
 static ot_status read_clauses(ml_parser *p, hivm_call *c)

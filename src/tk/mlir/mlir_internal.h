@@ -208,6 +208,7 @@ typedef struct ml_parser {
     uint32_t *hoisted;              /* [passes->n_hoisted] ids of allocations at the head */
     const ot_mlir_function *wanted; /* what is read; NULL: all, and the first body */
     ot_mlir_functions *list;        /* only functions are looked for; else NULL */
+    const ot_mlir_functions *all;   /* what calls lead to; NULL: not known */
     bool apart;                     /* results of branches need no common place */
     uint32_t n_values, n_loops;
     /* a tensor of the caller that stands for all: what only reads writes it; OT_NONE: none so

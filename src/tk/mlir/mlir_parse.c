@@ -7,7 +7,7 @@
  *     }  the one that is planned
  *   }
  */
-#include "mlir_internal.h"
+#include "mlir_vector.h"
 
 /* ---- scalars ---- */
 
@@ -246,12 +246,15 @@ static ot_status parse_function(ml_parser *p)
     const char *name = ml_token_name(p);
     if (!name) return ml_nomem(p);
     ml_next(lx);
+    const ml_lexer arguments = *lx;
     OT_TRY(parse_arguments(p));
     OT_TRY(parse_result_types(p));
     OT_TRY(parse_attributes(p, &f.is_vector));
     if (!ml_is(lx, '{')) return ml_close_scope(p, 0); /* a declaration */
     if (p->list) {
         f.name = ot_strdup(p->list->arena, name);
+        if (f.is_vector && ml_find_effects(&arguments, lx, p->list->arena, &f.effects) != OT_OK)
+            return ml_nomem(p);
         if (!f.name || !OT_PUSH(p->list->arena, p->list->at, p->list->n, p->list->cap, f))
             return ml_nomem(p);
     }
@@ -388,6 +391,7 @@ static ot_status read_text(const char *path, const char *text, size_t n, const o
     p->list = list;
     p->mode = o->mode;
     p->wanted = o->function;
+    p->all = o->all;
     p->apart = o->apart;
     p->sink = OT_NONE;
     ot_status s = parse_all(p, d);

@@ -135,11 +135,36 @@ static bool allows(const ot_tk_stmt *s, uint32_t operand, bool restricted)
                : ot_in_place_rule(s->name, operand, restricted);
 }
 
+bool lt_is_narrower(const ot_tk_value *to, const ot_tk_value *from)
+{
+    return ot_tk_dtype_bits(to->dtype) < ot_tk_dtype_bits(from->dtype);
+}
+
+/* The statement says itself which output may lie over which input: of all that are `to` and
+ * `from`, each. */
+static bool says_so(const lt_flow *f, const ot_tk_stmt *s, uint32_t to, uint32_t from)
+{
+    bool meets = false;
+    for (uint32_t k = 0; k < s->n_out; k++) {
+        for (uint32_t j = 0; j < s->n_in; j++) {
+            const uint32_t out = s->out[k], in = s->in[j];
+            if (f->var_of[out] != to || f->var_of[in] != from) continue;
+            if (!s->over[k * s->n_in + j] || f->whole[out] != f->whole[in] ||
+                (f->whole[out] && !same_elements(&f->k->values[out], &f->k->values[in], true)))
+                return false;
+            meets = true;
+        }
+    }
+    return meets;
+}
+
 bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, uint32_t to,
                  uint32_t from)
 {
     const ot_tk_stmt *s = &f->k->stmts[stmt];
-    if (o->no_in_place || s->op != OT_TK_COMPUTE || s->n_out != 1 + s->n_scratch) return false;
+    if (o->no_in_place || s->op != OT_TK_COMPUTE) return false;
+    if (s->over) return !o->restrict_in_place && says_so(f, s, to, from);
+    if (s->n_out != 1 + s->n_scratch) return false;
     const bool whole = f->whole[s->out[0]];
     if (f->var_of[s->out[0]] != to || (!whole && !s->same_part)) return false;
     const ot_tk_value *out = &f->k->values[s->out[0]];

@@ -169,6 +169,7 @@ uint32_t lt_common_loop(const ot_kernel *k, uint32_t a, uint32_t b);
 
 /* Are its outputs narrower than its first input, element by element in ascending order? */
 bool lt_is_narrow(const ot_tk_stmt *s);
+bool lt_is_narrower(const ot_tk_value *to, const ot_tk_value *from);
 /* May statement `stmt`, which writes variable `to` and reads `from`, have both in one storage? */
 bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, uint32_t to,
                  uint32_t from);

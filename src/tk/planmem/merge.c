@@ -350,24 +350,41 @@ static bool merge_copies(lt_classes *c)
     return true;
 }
 
+/* Output k of statement i takes the place of the first input that allows it. equal: only of one
+ * whose elements are as wide. */
+static bool merge_output(lt_classes *c, uint32_t i, uint32_t k, bool equal)
+{
+    const lt_flow *f = c->flow;
+    const ot_tk_stmt *s = &f->k->stmts[i];
+    const uint32_t to = f->var_of[s->out[k]];
+    bool merged = false;
+    if (to == OT_NONE) return true;
+    for (uint32_t j = 0; j < s->n_in && !merged; j++) {
+        const uint32_t from = f->var_of[s->in[j]];
+        if (from == OT_NONE || !lt_in_place(f, c->options, i, to, from)) continue;
+        if (c->of[from] == c->of[to]) break; /* in place already */
+        if (c->classes[c->of[from]].keep || c->classes[c->of[to]].keep) continue;
+        const bool narrow = s->over
+                                ? lt_is_narrower(&f->k->values[s->out[k]], &f->k->values[s->in[j]])
+                                : lt_is_narrow(s);
+        if (equal && narrow) continue;
+        if (!try_merge(c, to, from, narrow, &merged)) return false;
+    }
+    c->n_in_place += merged;
+    return true;
+}
+
 static bool merge_in_place(lt_classes *c)
 {
     const lt_flow *f = c->flow;
     for (uint32_t i = 0; i < f->k->n_stmts; i++) {
         const ot_tk_stmt *s = &f->k->stmts[i];
-        if (s->op != OT_TK_COMPUTE || s->n_out != 1 + s->n_scratch ||
-            f->var_of[s->out[0]] == OT_NONE)
-            continue;
-        uint32_t to = f->var_of[s->out[0]];
-        bool merged = false;
-        for (uint32_t j = 0; j < s->n_in && !merged; j++) {
-            uint32_t from = f->var_of[s->in[j]];
-            if (from == OT_NONE || !lt_in_place(f, c->options, i, to, from)) continue;
-            if (c->of[from] == c->of[to]) break; /* in place already */
-            if (c->classes[c->of[from]].keep || c->classes[c->of[to]].keep) continue;
-            if (!try_merge(c, to, from, lt_is_narrow(s), &merged)) return false;
-        }
-        c->n_in_place += merged;
+        if (s->op != OT_TK_COMPUTE || (!s->over && s->n_out != 1 + s->n_scratch)) continue;
+        const uint32_t n = s->over ? s->n_out : 1;
+        for (uint32_t k = 0; k < n; k++) /* what fits exactly first */
+            if (s->over && !merge_output(c, i, k, true)) return false;
+        for (uint32_t k = 0; k < n; k++)
+            if (!merge_output(c, i, k, false)) return false;
     }
     return true;
 }
