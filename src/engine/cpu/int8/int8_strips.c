@@ -21,7 +21,8 @@ enum {
     PANELS = 4,
     WIDTH = PANELS * OT_I8_PANEL,
     HEIGHT = 2 * OT_I8_TILE_ROWS,
-    ROWS = 96 /* whose bytes stay in the core's cache from strip to strip */
+    ROWS = 96,  /* whose bytes stay in the core's cache from strip to strip */
+    STRIPS = 16 /* whose columns are looked at before any row */
 };
 
 /* ---- when ---- */
@@ -150,16 +151,19 @@ WIDE static void finish_patch(const ot_i8_job *j, const patch *p, const columns 
 
 /* ---- the product ---- */
 
-/* Rows [row, row + m) against up to four panels from `panel` on. */
-static void strip(const ot_i8_job *j, int64_t panel, int panels, int64_t row, int64_t m)
+/* Columns of up to four panels from `panel` on. */
+static int64_t width_of(const ot_i8_job *j, int64_t panel, int64_t panels)
+{
+    return ot_min(j->n - panel * OT_I8_PANEL, panels * OT_I8_PANEL);
+}
+
+/* Rows [row, row + m) against up to four panels from `panel` on; c: NULL, or of their columns. */
+static void strip(const ot_i8_job *j, int64_t panel, int panels, int64_t row, int64_t m,
+                  const columns *c)
 {
     _Alignas(64) int32_t sums[HEIGHT * WIDTH];
-    const ot_i8_out *o = &j->out;
-    int64_t from = panel * OT_I8_PANEL, w = ot_min(j->n - from, panels * OT_I8_PANEL),
+    int64_t from = panel * OT_I8_PANEL, w = width_of(j, panel, panels),
             step = ot_i8_panel_bytes(j->k), end = row + m, last = ot_max(j->m - OT_I8_TILE_ROWS, 0);
-    bool by_column = o->bias || o->scales || o->shift || j->ends[0].zero != 0;
-    columns c;
-    if (by_column) columns_of(j, from, w, &c);
     for (int64_t at = row; at < end; at += HEIGHT) {
         patch p = {.row = ot_min(at, last), .from = from, .w = w, .sums = sums};
         p.m = ot_min(HEIGHT, end - p.row);
@@ -174,16 +178,30 @@ static void strip(const ot_i8_job *j, int64_t panel, int panels, int64_t row, in
             t.sums = sums + k * OT_I8_PANEL;
             ot_i8_tiles_run(&t, p.m, panels - k > 1 ? 2 : 1);
         }
-        finish_patch(j, &p, &c, by_column);
+        finish_patch(j, &p, c, c != NULL);
     }
+}
+
+/* All rows against panels [first, end), at most STRIPS * PANELS: sums of their columns are taken
+ * once. */
+static void strips(const ot_i8_job *j, int64_t first, int64_t end)
+{
+    columns all[STRIPS];
+    const ot_i8_out *o = &j->out;
+    bool by_column = o->bias || o->scales || o->shift || j->ends[0].zero != 0;
+    for (int64_t p = first, s = 0; by_column && p < end; p += PANELS, s++)
+        columns_of(j, p * OT_I8_PANEL, width_of(j, p, ot_min(PANELS, end - p)), &all[s]);
+    for (int64_t row = 0; row < j->m; row += ROWS)
+        for (int64_t p = first, s = 0; p < end; p += PANELS, s++)
+            strip(j, p, (int)ot_min(PANELS, end - p), row, ot_min(ROWS, j->m - row),
+                  by_column ? &all[s] : NULL);
 }
 
 void ot_i8_strips_run(const ot_i8_job *j, int64_t first, int64_t end)
 {
     ot_i8_tiles_open(j->m, ot_i8_up4(j->k) / 4);
-    for (int64_t row = 0; row < j->m; row += ROWS)
-        for (int64_t p = first; p < end; p += PANELS)
-            strip(j, p, (int)ot_min(PANELS, end - p), row, ot_min(ROWS, j->m - row));
+    for (int64_t p = first; p < end; p += STRIPS * PANELS)
+        strips(j, p, ot_min(p + STRIPS * PANELS, end));
     ot_i8_tiles_close();
 }
 
