@@ -365,7 +365,7 @@ ubsan: python
 
 # clang's notes what gcc's does not: numbers that are converted to types that cannot hold them. A part of the unit tests, for .ci/run.
 CLANG_TESTS := import raise reader changing_files shape other_size plan plan_check plan_limits plan_memory size_bounds \
-    engine engine_npy engine_lower engine_chain engine_half engine_rows engine_session_arrays engine_lies engine_lent
+    engine engine_npy engine_lower engine_chain engine_half engine_rows engine_session_arrays engine_lies engine_int8 engine_lent
 ubsan-clang:
 	$(Q)scripts/setup.sh fuzz
 	@UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory CC=clang BUILD=build/ubsan-clang OPT=-O0 \

@@ -139,7 +139,8 @@ static void product_of(int64_t m, int64_t n, int64_t k)
     j->b_signed = o.b.dtype == OT_I8;
     j->b_zero = (int32_t)fast_random(3) * 7;
     if (fast_random(2)) j->b_zeros = o.zeros.data;
-    j->out = (ot_i8_out){.type = outs[fast_random(4)], .scale = scale_number() / (float)k};
+    j->out = (ot_i8_out){.type = outs[fast_random(4)],
+                         .scale = scale_number() / (float)ot_max(k, 1)};
     if (fast_random(2)) j->out.bias = o.bias.data;
     if (fast_random(2)) j->out.scales = o.scales.data;
     if (fast_random(2)) j->out.row_scales = o.row_scales.data;
@@ -163,6 +164,10 @@ static void products(void **state)
         product_of(1 + fast_random(30), 1 + fast_random(50), 1 + fast_random(60));
     for (int round = 0; round < 40; round++) /* more rows than tiles have, and parts of them */
         product_of(1 + fast_random(130), 1 + fast_random(50), 1 + fast_random(300));
+    for (int round = 0; round < 20; round++) /* over nothing */
+        product_of(1 + fast_random(130), 1 + fast_random(50), 0);
+    for (int round = 0; round < 12; round++) /* more columns than are looked at before rows */
+        product_of(97 + fast_random(10), 1000 + fast_random(150), 4);
     product_of(101, 33, 1025);
     product_of(200, 17, 64);
     product_of(2, 5, OT_I8_K_MAX);

@@ -372,10 +372,9 @@ static void zeros_of(const ot_i8_job *j, int64_t column, int16_t *zeros)
     }
 }
 
-/* NULL: products over nothing have no panels. */
 static const uint8_t *panel_at(const ot_i8_job *j, int64_t panel)
 {
-    return j->panels ? j->panels + panel * ot_i8_panel_bytes(j->k) : NULL;
+    return j->panels + panel * ot_i8_panel_bytes(j->k);
 }
 
 /* m <= ROWS rows from `row` on against one panel. */
@@ -389,7 +388,6 @@ static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64
     const int16_t *rows = j->rows;
     tile t = {.b = part, .row_step = j->row_bytes / (int64_t)sizeof *rows};
     zeros_of(j, column, zeros);
-    if (pairs == 0) memset(sums, 0, (size_t)(m * OT_I8_PANEL) * sizeof *sums);
     for (int64_t p = 0; p < pairs; p += PAIRS) {
         t.pairs = ot_min(PAIRS, pairs - p);
         t.add = p > 0;
@@ -535,7 +533,7 @@ static void multiply_quads(const ot_i8_job *j, const quads_part *o, bool by_tile
 /* All rows against panels [first, end). */
 static void multiply_all_quads(const ot_i8_job *j, int64_t first, int64_t end)
 {
-    bool by_tiles = j->way == OT_I8_TILES && j->k > 0 && ot_i8_tiles_here();
+    bool by_tiles = j->way == OT_I8_TILES && ot_i8_tiles_here();
     if (by_tiles && ot_i8_strips_fit(j, first, end)) {
         ot_i8_strips_run(j, first, end);
         return;
@@ -554,9 +552,22 @@ static void multiply_all_quads(const ot_i8_job *j, int64_t first, int64_t end)
     if (by_tiles) ot_i8_tiles_close();
 }
 
+/* Sums over nothing, which have neither rows nor panels. */
+static void multiply_nothing(const ot_i8_job *j, int64_t first, int64_t end)
+{
+    static const int32_t sums[ROWS * OT_I8_PANEL];
+    for (int64_t row = 0; row < j->m; row += ROWS)
+        for (int64_t panel = first; panel < end; panel++)
+            finish_rows(j, panel * OT_I8_PANEL, row, ot_min(ROWS, j->m - row), sums);
+}
+
 void ot_i8_multiply(const ot_i8_job *j, int64_t first, int64_t end)
 {
     tile_fn run = best_tile();
+    if (j->k == 0) {
+        multiply_nothing(j, first, end);
+        return;
+    }
     if (j->way != OT_I8_PAIRS) {
         multiply_all_quads(j, first, end);
         return;

@@ -202,7 +202,7 @@ static void item_at(const run *r, int64_t i, ot_i8_job *j, const uint8_t **a, co
         at_b += rest % s->batch[k] * s->b_step[k];
     }
     *a = r->p->a + at_a * s->m * s->k;
-    *b = r->p->b + at_b * s->k * s->n;
+    *b = r->p->b ? r->p->b + at_b * s->k * s->n : NULL; /* NULL: panels alone are left */
     j->out.to = (char *)j->out.to + (size_t)(i * s->m * s->n) * element_bytes(j->out.type);
 }
 
