@@ -447,9 +447,9 @@ onnx_tile_status onnx_tile_session_set_timeout(onnx_tile_session *s,
                                                double seconds) ONNX_TILE_MUST_USE;
 onnx_tile_status onnx_tile_session_set_progress(onnx_tile_session *s, onnx_tile_progress *tell,
                                                 void *of) ONNX_TILE_MUST_USE;
-/* End the run in another thread: it returns ONNX_TILE_CANCELLED between two steps or tiles, no file
- * of an output appears, and the session can run again. Nothing when none runs. By any thread, and
- * by signal handlers; it does not wait. Accepts NULL. */
+/* End the run or the loading in another thread: it returns ONNX_TILE_CANCELLED between two steps,
+ * tiles or weights, no file of an output appears, and the session can run, or load, again. Nothing
+ * when none goes on. By any thread, and by signal handlers; it does not wait. Accepts NULL. */
 void onnx_tile_session_cancel(onnx_tile_session *s);
 /* Every input must be bound, and no output to memory of an input or of another output. May be
  * called again and again. */

@@ -310,20 +310,30 @@ onnx_tile_status onnx_tile_session_set_input_type(onnx_tile_session *s, const ch
 
 /* ---- loading ---- */
 
-static onnx_tile_status load(onnx_tile_session *s, ot_source source)
+static ot_status load_all(onnx_tile_session *s, ot_source source)
 {
     ot_run run = {.diag = &s->diag, .source = source};
+    ot_status st = s->a ? ot_run_load(&run) : ot_fail_nomem(&s->diag);
+    s->m = run.model; /* the run holds nothing else */
+    if (st == OT_OK) st = ot_api_plan_model(s);
+    return st == OT_OK ? ot_api_open_model(s) : st;
+}
+
+/* It can be cancelled; time-outs and progress are of runs. */
+static onnx_tile_status load(onnx_tile_session *s, ot_source source)
+{
+    ot_watch w = {.stop = &s->control.stop}, *before;
     if (s->of || atomic_load(&s->users) > 1)
         return misuse(s, "sessions share the model: it stays until they are freed");
     unload(s);
     s->a = ot_arena_new();
     s->is_lent = source.lent != NULL;
-    ot_status st = s->a ? ot_run_load(&run) : ot_fail_nomem(&s->diag);
-    s->m = run.model; /* the run holds nothing else */
-    if (st == OT_OK) st = ot_api_plan_model(s);
-    if (st == OT_OK) st = ot_api_open_model(s);
-    if (st != OT_OK) unload(s);
-    return done(st);
+    atomic_store(&s->control.stop, 0);
+    before = ot_watch_use(&w);
+    const onnx_tile_status st = ot_control_end(&w, before, load_all(s, source), "loading",
+                                               &s->diag);
+    if (st != ONNX_TILE_OK) unload(s);
+    return st;
 }
 
 onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s, const char *path)

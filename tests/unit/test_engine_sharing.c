@@ -42,15 +42,21 @@ static void *counting(void *ptr, size_t old_size, size_t new_size)
     return NULL;
 }
 
-static onnx_tile_session *open_session(uint32_t threads)
+/* Writes MODEL to a new file; path: a template of six X before ".ot". */
+static void write_model(char *path)
 {
-    char path[] = "/tmp/onnx-tile-sharing-XXXXXX.ot";
     int fd = mkstemps(path, 3);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-    onnx_tile_session *s;
     assert_non_null(f);
     assert_true(fputs(MODEL, f) >= 0);
     assert_int_equal(fclose(f), 0);
+}
+
+static onnx_tile_session *open_session(uint32_t threads)
+{
+    char path[] = "/tmp/onnx-tile-sharing-XXXXXX.ot";
+    onnx_tile_session *s;
+    write_model(path);
     assert_int_equal(onnx_tile_session_create(&s), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_session_set_threads(s, threads), ONNX_TILE_OK);
     if (onnx_tile_session_load_file(s, path) != ONNX_TILE_OK)
@@ -180,17 +186,50 @@ static void runs_end(void **state)
     free(u);
 }
 
+/* ---- loading that is ended ---- */
+
+static onnx_tile_session *loading;
+static long until_cancelled; /* allocations of the engine */
+
+static void *cancelling(void *ptr, size_t old_size, size_t new_size)
+{
+    if (new_size && until_cancelled-- == 0) onnx_tile_session_cancel(loading);
+    return counting(ptr, old_size, new_size);
+}
+
+/* At any time before its last weights are packed. */
+static void loading_ends(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/onnx-tile-sharing-XXXXXX.ot";
+    long ended = 0;
+    write_model(path);
+    assert_int_equal(onnx_tile_session_create(&loading), ONNX_TILE_OK);
+    ot_set_alloc_hook(cancelling);
+    for (long k = 0; until_cancelled = k, k < 100; k++) {
+        const onnx_tile_status st = onnx_tile_session_load_file(loading, path);
+        if (until_cancelled >= 0) break; /* it has no more */
+        if (st == ONNX_TILE_OK) continue;
+        ended++;
+        assert_int_equal(st, ONNX_TILE_CANCELLED);
+        assert_string_equal(onnx_tile_session_error(loading), "loading was cancelled");
+        assert_int_equal(onnx_tile_session_input_count(loading), 0);
+    }
+    assert_true(until_cancelled >= 0);
+    assert_true(ended >= 2);
+    assert_int_equal(onnx_tile_session_input_count(loading), 1);
+    onnx_tile_session_free(loading);
+    ot_set_alloc_hook(NULL);
+    remove(path);
+}
+
 static void planning_ends(void **state)
 {
     (void)state;
     onnx_tile *t;
     assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
     char path[] = "/tmp/onnx-tile-sharing-XXXXXX.ot";
-    int fd = mkstemps(path, 3);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-    assert_non_null(f);
-    assert_true(fputs(MODEL, f) >= 0);
-    assert_int_equal(fclose(f), 0);
+    write_model(path);
     assert_int_equal(onnx_tile_load_file(t, path), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_set_timeout(t, 1e-9), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_TIMEOUT);
@@ -211,6 +250,7 @@ int main(void)
         cmocka_unit_test(weights_are_held_once),
         cmocka_unit_test(runs_after_the_first_allocate_nothing),
         cmocka_unit_test(runs_end),
+        cmocka_unit_test(loading_ends),
         cmocka_unit_test(planning_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

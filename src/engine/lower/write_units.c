@@ -2,6 +2,7 @@
  * as it was. */
 #include "fuse_find.h"
 
+#include "base/watch.h"
 #include "engine/cpu/conv/conv.h"
 
 ot_status lw_finish(lw_pass *l, ot_id v)
@@ -101,6 +102,7 @@ ot_status lw_write(lw_pass *l)
     OT_TRY(note_merged(l));
     for (uint32_t u = 0; u < l->n_units; u++) {
         lw_unit *unit = &l->units[u];
+        OT_TRY(ot_watch_look(l->p->s->d));
         OT_TRY(write_unit(l, unit));
         for (uint32_t k = 0; unit->kind != LW_GONE && k < unit->n_out; k++)
             if (unit->kind != LW_NODE || unit->step->out_slots[k])

@@ -12,6 +12,7 @@
  */
 #include "engine/lower/lower.h"
 
+#include "base/watch.h"
 #include "lifetime/lifetime.h"
 #include "onnx/import/model_io.h"
 
@@ -329,6 +330,7 @@ static ot_status make_steps(ot_schedule *p, ot_arena *scratch, uint32_t depth)
         bool folded = false;
         ot_step *step = &p->steps[p->n_steps];
         if (!needed[g->order[k]]) continue;
+        OT_TRY(ot_watch_look(p->s->d));
         OT_TRY(make_step(p, &g->nodes[g->order[k]], wanted, depth, step));
         OT_TRY(ot_step_fold(p, step, &folded));
         if (!folded) p->n_steps++;

@@ -16,6 +16,7 @@
 
 #include "engine/lower/lower.h"
 
+#include "base/watch.h"
 #include "onnx/import/model_io.h"
 
 #ifdef __GLIBC__
@@ -194,6 +195,7 @@ static ot_status fill_all(settling *w)
         bool last = k + 1 == w->n_jobs || w->jobs[k + 1].packed->source != source;
         size_t n;
         idle *i = idle_of(w, source, &n);
+        OT_TRY(ot_watch_look(s->d));
         OT_TRY(packed->fill(s, packed, last && is_own(i, n)));
         packed->fill = NULL;
         if (last) release(s, i, n);
