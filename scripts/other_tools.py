@@ -37,7 +37,7 @@ m = onnx.load(F)
 opset = next(x.version for x in m.opset_import if not x.domain)
 onnx.save(v.convert_version(m, opset + 1), O); loads(O)''',
     'onnxoptimizer': 'import onnx, onnxoptimizer; onnx.save(onnxoptimizer.optimize(onnx.load(F)), O); loads(O)',
-    'onnxsim': 'import onnx, onnxsim; m, same = onnxsim.simplify(F); onnx.save(m, O); assert same; loads(O)',
+    'onnxsim': 'import onnx, onnxsim; m, same = onnxsim.simplify(onnx.load(F)); onnx.save(m, O); assert same; loads(O)',
     'onnxslim': 'import onnx, onnxslim; onnx.save(onnxslim.slim(F), O); loads(O)',
     'onnx_ir': '''
 import onnx_ir, onnx_ir.passes.common as c

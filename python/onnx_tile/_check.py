@@ -37,11 +37,13 @@ _NORMALISE = (b"InstanceNormalization", b"GroupNormalization", b"MeanVarianceNor
 
 
 class Measured(NamedTuple):
-    """One of the two models: seconds is the least of the rounds, growth_bytes of the process while it runs, load_seconds."""
+    """One of the two models: seconds is the least of the rounds, growth_bytes of the process while it runs, load_seconds; process_bytes: the most
+    that it holds, from before the model is loaded to the last run, without the runtime's library and the inputs."""
 
     seconds: float
     growth_bytes: int
     load_seconds: float
+    process_bytes: int
 
 
 class Output(NamedTuple):
@@ -74,8 +76,13 @@ class Comparison:
         return ratio(self.before.seconds, self.after.seconds)
 
     @property
+    def process_ratio(self) -> Optional[float]:
+        """After / before, of the whole process."""
+        return ratio(self.before.process_bytes, self.after.process_bytes)
+
+    @property
     def memory_ratio(self) -> Optional[float]:
-        """After / before, of the peak resident growth."""
+        """After / before, of the resident growth."""
         return ratio(self.before.growth_bytes, self.after.growth_bytes)
 
     def __bool__(self) -> bool:
@@ -84,9 +91,9 @@ class Comparison:
     def _rows(self) -> List[List[str]]:
         def times(r: Optional[float]) -> str:
             return "" if r is None else f"x{r:.2f}"
-        return [["time", format_seconds(self.before.seconds), format_seconds(self.after.seconds), times(self.time_ratio)],
-                ["peak resident growth", format_bytes(self.before.growth_bytes), format_bytes(self.after.growth_bytes),
-                 times(self.memory_ratio)]]
+        return [["whole process", format_bytes(self.before.process_bytes), format_bytes(self.after.process_bytes), times(self.process_ratio)],
+                ["resident growth", format_bytes(self.before.growth_bytes), format_bytes(self.after.growth_bytes), times(self.memory_ratio)],
+                ["time", format_seconds(self.before.seconds), format_seconds(self.after.seconds), times(self.time_ratio)]]
 
     def _verdict(self) -> str:
         if self.same:
@@ -101,7 +108,8 @@ class Comparison:
         return "\n".join(lines + [self._verdict()])
 
     def __repr__(self) -> str:
-        return f"<onnx_tile.Comparison: {'same' if self.same else 'different'}, time x{self.time_ratio:.2f}, memory x{self.memory_ratio:.2f}>"
+        figures = [f", {name} x{r:.2f}" for name, r in (("process", self.process_ratio), ("time", self.time_ratio)) if r is not None]
+        return f"<onnx_tile.Comparison: {'same' if self.same else 'different'}{''.join(figures)}>"
 
     def _repr_html_(self) -> str:
         return html_table([self.runtime, "before", "after", ""], self._rows() + [[self._verdict(), "", "", ""]])
@@ -134,7 +142,7 @@ class _Child:
         return told
 
     def run(self) -> Dict[str, Any]:
-        """One run: seconds and growth_bytes."""
+        """One run: seconds; growth_bytes and process_bytes, the most so far."""
         return self._ask("run")
 
     def close(self) -> None:
@@ -272,8 +280,8 @@ def check(before: "Model", after: "Model", *, runtime: Optional[str] = None, sha
             for r in range(rounds):
                 for k in ((0, 1), (1, 0))[r % 2]:
                     runs[k].append(children[k].run())
-            sides = [Measured(min(x["seconds"] for x in runs[k]), runs[k][-1]["growth_bytes"], children[k].told["load_seconds"])
-                     for k in (0, 1)]
+            sides = [Measured(min(x["seconds"] for x in runs[k]), runs[k][-1]["growth_bytes"], children[k].told["load_seconds"],
+                              runs[k][-1]["process_bytes"]) for k in (0, 1)]
             return Comparison(a["runtime"], sides[0], sides[1], outputs)
         finally:
             for c in children:

@@ -1,7 +1,7 @@
 """A process of `check`: loads one model in a runtime, then runs it each time a line comes in. One JSON object a line comes out.
 
     in   {"model": path, "runtime": "onnxruntime", ...}        out   {"inputs": [...], "load_seconds": ...}
-    in   run                                                    out   {"seconds": ..., "growth_bytes": ...}
+    in   run                                                    out   {"seconds": ..., "growth_bytes": ..., "process_bytes": ...}, the most so far
 
 The outputs of the first run are written to a file. What fails is {"error": one line}.
 """
@@ -125,33 +125,43 @@ def _parts(output: Any) -> List[np.ndarray]:
     return [np.frombuffer(repr(output).encode(), np.uint8)]
 
 
+def _save(path: str, outputs: List[Any]) -> None:
+    """Arrays named OUTPUT.PART. Nothing refers to the outputs after it: they are no memory of the next run."""
+    parts: Dict[str, Any] = {f"{n}.{i}": part for n, o in enumerate(outputs) for i, part in enumerate(_parts(o))}
+    np.savez(path, **parts)
+
+
 def _tell(answer: Dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 
 def _serve(request: Dict[str, Any]) -> None:
     openvino = request["runtime"] == "openvino"
-    resident = _kilobytes("VmRSS:")
+    __import__(request["runtime"])  # the library is no part of what a model takes
+    before = resident = _kilobytes("VmRSS:")
     start = time.perf_counter()
     model = (OpenVino if openvino else OnnxRuntime)(request["model"], request["threads"], request["shapes"], request["library"],
                                                    request.get("plain", False))
     load_seconds = time.perf_counter() - start
+    loaded, process = _kilobytes("VmRSS:"), _kilobytes("VmHWM:") - before
     feeds = _make_feeds(model.inputs, {**request["sizes"], **request["shapes"]}, request["seed"])
     _move(feeds, request.get("move", 0), request.get("half", False))
     _tell({"runtime": model.name, "inputs": sorted(feeds), "output_names": model.outputs, "load_seconds": load_seconds})
-    _reset_peak()
+    fed = max(0, _kilobytes("VmRSS:") - loaded)  # inputs are the caller's
     if not openvino:
         resident = _kilobytes("VmRSS:")
+    growth = 0
     for k, _ in enumerate(sys.stdin):
+        _reset_peak()  # of what happens to outputs after a run
         start = time.perf_counter()
         outputs = model.run(feeds)
         seconds = time.perf_counter() - start
-        growth = (_kilobytes("VmHWM:") - resident) * 1024
+        peak = _kilobytes("VmHWM:")
+        growth, process = max(growth, peak - resident), max(process, peak - before - fed)
         if k == 0:
-            parts: Dict[str, Any] = {f"{n}.{i}": part for n, o in enumerate(outputs) for i, part in enumerate(_parts(o))}
-            np.savez(request["outputs"], **parts)
+            _save(request["outputs"], outputs)
         del outputs
-        _tell({"seconds": seconds, "growth_bytes": max(growth, 0)})
+        _tell({"seconds": seconds, "growth_bytes": growth * 1024, "process_bytes": process * 1024})
 
 
 def main() -> None:

@@ -132,9 +132,10 @@ def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = N
             path = os.path.join(folder, "buffers.csv")
             _write_table(buffers, path)
         if pairs is not None:
-            named = isinstance(pairs, (str, os.PathLike))
-            pairs_path = os.fspath(pairs) if named else os.path.join(folder, "pairs.csv")
-            if not named:
+            if isinstance(pairs, (str, os.PathLike)):
+                pairs_path = os.fspath(pairs)
+            else:
+                pairs_path = os.path.join(folder, "pairs.csv")
                 _write_pairs(pairs, pairs_path)
             options.append(f"--pairs={pairs_path}")
         try:

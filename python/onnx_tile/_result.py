@@ -1,6 +1,7 @@
 """What tiling did, or would do: the figures of the library's JSON, with a table for the terminal and one for notebooks."""
 import html
-from typing import Any, Dict, List, Optional
+import re
+from typing import Any, Dict, List, Optional, Tuple
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -30,12 +31,17 @@ def ratio(before: Optional[float], after: Optional[float]) -> Optional[float]:
     return after / before if before and after is not None else None
 
 
+_FIGURE = re.compile(r"x?[-+]?\d[\d.,e+-]*( (%|[KMGT]?i?B|[mun]?s))?$")
+
+
 def html_table(head: List[str], rows: List[List[str]], caption: str = "") -> str:
-    """A table; every text is escaped."""
-    cells = "".join(f"<th>{html.escape(h)}</th>" for h in head)
-    lines = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows)
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    return f"<table>{title}<thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>"
+    """A table; every text is escaped. Columns of figures end at the right, others begin at the left, which notebooks do not do by themselves."""
+    sides = ["right" if all(_FIGURE.match(row[k]) or not row[k] for row in rows) else "left" for k in range(len(head))]
+
+    def line(tag: str, row: List[str]) -> str:
+        return "<tr>" + "".join(f'<{tag} style="text-align:{side}">{html.escape(c)}</{tag}>' for c, side in zip(row, sides)) + "</tr>"
+    title = f'<caption style="text-align:left">{html.escape(caption)}</caption>' if caption else ""
+    return f"<table>{title}<thead>{line('th', head)}</thead><tbody>{''.join(line('td', row) for row in rows)}</tbody></table>"
 
 
 class Result:
@@ -122,12 +128,15 @@ class Result:
             ends = f"{nodes[0]} .. {nodes[-1]}" if nodes else ""
             regions.append([str(region.get("id", "")), str(len(nodes)), ends, dims, str(region.get("form", "")),
                             format_bytes(region.get("working_set_bytes"))])
-        barriers = [[str(b.get("node", "")), str(b.get("op", "")), str(b.get("reason", ""))] for b in self.barriers]
+        alike: Dict[Tuple[str, str], List[str]] = {}
+        for b in self.barriers:
+            alike.setdefault((str(b.get("op", "")), str(b.get("reason", ""))), []).append(str(b.get("node", "")))
+        barriers = [[str(len(nodes)), op, why, nodes[0] + (", ..." if len(nodes) > 1 else "")] for (op, why), nodes in alike.items()]
         parts = [html_table(["predicted", "before", "after", ""], self._figures(), str(self.data.get("model") or ""))]
         if regions:
             parts.append(html_table(["region", "nodes", "from .. to", "tiles", "form", "working set"], regions))
         if barriers:
-            parts.append(html_table(["barrier", "operator", "why"], barriers))
+            parts.append(html_table(["barriers", "operator", "why", "node"], barriers))
         return "<div>" + "".join(parts) + "</div>"
 
 

@@ -130,11 +130,11 @@ def inspect(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = 
             target: "Optional[Path]" = None, runtime: Optional[str] = None,
             ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None,
             bit_exact: bool = False, force: bool = False, report: "Reports" = None,
-            data_dir: "Optional[Path]" = None, ranges: "Optional[Ranges]" = None) -> Result:
-    """The plan alone: what `tile` would do with the same arguments. The model is not changed."""
+            data_dir: "Optional[Path]" = None, ranges: "Optional[Ranges]" = None, single_file: bool = False) -> Result:
+    """The plan alone: what `tile` would do with the same arguments and a file to write. The model is not changed."""
     with _planned(model, "inspect", data_dir, report, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown, max_tensor=max_tensor,
                   shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
-                  fast_memory=fast_memory, bit_exact=bit_exact, force=force, ranges=ranges) as handle:
+                  fast_memory=fast_memory, bit_exact=bit_exact, force=force, data_file=not single_file, ranges=ranges) as handle:
         return _result(handle)
 
 
@@ -142,10 +142,10 @@ def explain(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = 
             max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None, design: "Optional[Shapes]" = None,
             target: "Optional[Path]" = None, runtime: Optional[str] = None,
             ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None,
-            bit_exact: bool = False, data_dir: "Optional[Path]" = None) -> Explanation:
-    """Where memory goes, what tiling makes of it, what is in the way, and the command to use. Arguments as for `tile`."""
+            bit_exact: bool = False, data_dir: "Optional[Path]" = None, single_file: bool = False) -> Explanation:
+    """Where memory goes, what tiling makes of it, what is in the way, and the command to use. Arguments as for `tile` with a file to write."""
     with _planned(model, "inspect", data_dir, None, detail=True, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown,
                   max_tensor=max_tensor, shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators,
-                  threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=False) as handle:
+                  threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=False, data_file=not single_file) as handle:
         return Explanation(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.EXPLAIN),
                            json.loads(handle.text("results_text", library.EXPLAIN_JSON)))

@@ -18,10 +18,24 @@ class Check(unittest.TestCase):
         c = onnx_tile.check(model, tiled, rounds=1)
         self.assertTrue(c.same and c, str(c))
         self.assertLess(c.memory_ratio, 0.8)
+        self.assertLess(c.process_ratio, 0.9)
+        self.assertGreaterEqual(c.before.process_bytes, c.before.growth_bytes)
         self.assertGreater(c.time_ratio, 0)
         self.assertIn("outputs: the same", str(c))
         self.assertIn("same", repr(c))
         self.assertIn("<table>", c._repr_html_())
+
+    def test_outputs_that_are_compared_are_no_memory_of_the_model(self):
+        """An output of 64 MiB, and next to nothing else: held once, whatever is done with it after the first run."""
+        n = 4096
+        graph = helper.make_graph([helper.make_node("Add", ["x", "y"], ["z"])], "g",
+                                  [helper.make_tensor_value_info(*v) for v in (("x", TensorProto.FLOAT, [n, 1]), ("y", TensorProto.FLOAT, [n]))],
+                                  [helper.make_tensor_value_info("z", TensorProto.FLOAT, [n, n])])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        c = onnx_tile.check(model, model, rounds=2)
+        for side in (c.before, c.after):
+            self.assertGreater(side.growth_bytes, 0.9 * 4 * n * n)
+            self.assertLess(side.growth_bytes, 1.5 * 4 * n * n)
 
     def test_another_model_is_not(self):
         model, other = networks.conv_chain(32, 32), networks.conv_chain(32, 32)

@@ -23,6 +23,10 @@ def deep(runtime=None, depth=40):
 
 
 class Watched(unittest.TestCase):
+    def setUp(self):
+        """Ctrl-C as it is in a terminal: what a shell starts in the background is told to ignore it."""
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+
     def ends(self, call, end, exceptions):
         """`call` raises one of the exceptions soon after `end`, which another thread calls in the middle of it."""
         ended = []
@@ -122,6 +126,7 @@ class Runs(Watched):
 
 class Plans(Watched):
     def setUp(self):
+        super().setUp()
         self.model = networks.conv_chain(2048, 2048, channels=24, depth=24)
 
     def test_cancelled_and_interrupted(self):

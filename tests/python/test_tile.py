@@ -6,7 +6,9 @@ import unittest
 from xml.dom import minidom
 
 import networks
+import numpy as np
 import onnx
+from onnx import helper, numpy_helper
 
 import onnx_tile
 
@@ -73,6 +75,39 @@ class Tile(unittest.TestCase):
         for text in ("alive when most is", e.alive[0]["value"], f"<pre>{e.command.replace('&', '&amp;')}</pre>"):
             self.assertIn(text, page)
         self.assertNotIn("working set", page, "the page of a Result")
+
+    def test_plans_are_those_of_the_file_that_is_written(self):
+        """Weights lie beside a file, and what the process holds differs: what was planned and what is written must be one."""
+        model = networks.conv_chain(256, 256)
+        w = np.ones((512, 1024), np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(w, "large"))
+        model.graph.node.append(helper.make_node("MatMul", ["vector", "large"], ["product"]))
+        model.graph.input.append(helper.make_tensor_value_info("vector", onnx.TensorProto.FLOAT, [1, 512]))
+        model.graph.output.append(helper.make_tensor_value_info("product", onnx.TensorProto.FLOAT, [1, 1024]))
+        with tempfile.TemporaryDirectory() as folder:
+            _, written = onnx_tile.tile(model, os.path.join(folder, "o.onnx"), **OPTIONS)
+            _, whole = onnx_tile.tile(model, os.path.join(folder, "p.onnx"), single_file=True, **OPTIONS)
+        self.assertNotEqual(written.after["process_bytes"], whole.after["process_bytes"])
+        for plan in (onnx_tile.inspect, onnx_tile.explain):
+            options = {k: v for k, v in OPTIONS.items() if plan is onnx_tile.inspect or k != "force"}
+            if plan is onnx_tile.inspect:
+                self.assertEqual(plan(model, **options).after, written.after)
+                self.assertEqual(plan(model, single_file=True, **options).after, whole.after)
+            else:
+                self.assertNotIn("--single-file", plan(model, **options).command or "")
+
+    def test_barriers_that_are_alike_are_one_line(self):
+        model = networks.conv_chain(64, 64)
+        names = [model.graph.output[0].name, *(f"own{k}" for k in range(8))]
+        model.graph.node.extend(helper.make_node("Own", [names[k]], [names[k + 1]], name=f"own{k}", domain="own") for k in range(8))
+        model.graph.output[0].name = names[-1]
+        model.opset_import.append(helper.make_opsetid("own", 1))
+        result = onnx_tile.inspect(model, **OPTIONS)
+        kinds = {(b["op"], b["reason"]) for b in result.barriers}
+        page = result._repr_html_()
+        table = page[page.rindex("<table>"):]
+        self.assertLess(len(kinds), len(result.barriers))
+        self.assertEqual(table.count("<tr>"), 1 + len(kinds))
 
     def test_explain(self):
         e = onnx_tile.explain(self.path, target="cpu-generic", fast_memory=65536, threads=1)

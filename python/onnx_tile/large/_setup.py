@@ -75,6 +75,7 @@ class Setup:
         found = geometry_of(model, shapes)
         self.plan: Optional[Dict[str, Any]] = None
         self._folder = folder
+        made: List[str] = []
         if folder is not None and any(b["kind"] == "reduce" for b in found.barriers):
             self.plan = _plan_of(model, folder, shapes, store, room)
             made = [o.name for o in proto_of(model, whole=False).graph.output]
