@@ -8,10 +8,10 @@
 
 #define FIRST_MOVES  60       /* an item, in the short annealing */
 #define LONG_MOVES   1000     /* an item, in the long one, where no time limit is given */
-#define MORE_MOVES   10       /* ... for each item that there is, at most */
+#define MORE_MOVES   4        /* ... for each item that there is, at most */
 #define LONG_WORK    60000000 /* ... and neighbours looked at, about */
 #define EXACT_STEPS  200000
-#define SEARCH_STEPS 40000 /* looks at sixteen pairs of items */
+#define SEARCH_STEPS 12000 /* looks at eight items */
 #define FIRST_SHARE  0.25  /* of the time limit, for the first of two long annealings */
 
 int64_t ot_pack_price_of(const ot_pack_problem *p, const ot_pack_pair *pairs, size_t n_pairs,
@@ -58,6 +58,7 @@ static ot_status solve_first(pricer *s, price_part *p)
 {
     bool exact = false;
     OT_TRY(price_apart(p, s->arena));
+    if (!is_done(s, p)) OT_TRY(price_find_bound(p, s->arena));
     OT_TRY(anneal(s, p, FIRST_MOVES * (int64_t)p->n, 0));
     if (is_done(s, p)) return OT_OK;
     pack_budget b = {.step_limit = EXACT_STEPS, .deadline = s->budget.deadline};

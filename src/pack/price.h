@@ -56,6 +56,9 @@ ot_status price_anneal(price_part *s, int64_t moves, double until, uint64_t seed
 /* price_apart.c: nothing shared, where that is easy. */
 ot_status price_apart(price_part *s, ot_arena *a) OT_MUST_USE;
 
+/* price_bound.c: the bound rises to what lack of room costs in any packing. */
+ot_status price_find_bound(price_part *p, ot_arena *a) OT_MUST_USE;
+
 /* price_search.c: few items, of whatever sizes: the best and its proof, unless the budget ended
  * it. */
 ot_status price_search(price_part *s, pack_budget *b, ot_arena *a) OT_MUST_USE;

@@ -6,8 +6,14 @@
  *
  *            +-----+      may come next: c on a, d at 0 beside b (where that shares), ...
  *   +---+    |  b  |      bound: for each item to come, the least that it pays to those that lie
- *   | a |    +-----+      already, anywhere above the last one
- *   +---+---------------
+ *   | a |    +-----+      already, anywhere above the last one; and what those to come pay among
+ *   +---+---------------  themselves
+ *
+ * The higher an item lies, the less it meets of those that came before it, so the least that it
+ * pays is what it pays at the top (where items are fixed, any place may be the cheapest).
+ *
+ * Of m items of which at most q lie one above the other, at least as many pairs meet as in q
+ * groups of m / q (Turan, 1941).
  *
  * Items that are alike in everything come in one order only. */
 #include "improve.h"
@@ -30,6 +36,10 @@ typedef struct search {
     uint32_t twin[ITEMS_MAX];             /* the one before that is alike; OT_NONE */
     bool placed[ITEMS_MAX];
     int64_t offset[ITEMS_MAX], best[ITEMS_MAX];
+    int64_t top[ITEMS_MAX];      /* highest offset; below 0: none */
+    uint32_t by_size[ITEMS_MAX]; /* [n_by_size] free items, the largest first */
+    uint32_t n_by_size;
+    bool has_fixed;
     int64_t least; /* cost of the best */
     bool found, spent;
 } search;
@@ -121,13 +131,59 @@ static uint32_t list_choices(const search *s, int64_t from, uint32_t last, choic
     return n;
 }
 
-/* Least that all items to come pay at `from` or above; -1: one has no place. */
-static int64_t bound_above(const search *s, int64_t from)
+/* What item i pays at its top to those that are placed, which all begin at `from` or below it; -1:
+ * it has no place. */
+static int64_t least_at_top(const search *s, uint32_t i, int64_t from)
 {
+    const price_part *p = s->part;
     int64_t sum = 0;
-    for (uint32_t i = 0; i < s->n; i++) {
+    if (s->top[i] < from) return -1;
+    for (uint32_t j = 0; j < s->n; j++) {
+        if (!s->placed[j] || s->offset[j] + p->size[j] <= s->top[i]) continue;
+        if (s->weight[i][j] < 0) return -1;
+        sum += s->weight[i][j];
+    }
+    return sum;
+}
+
+/* Pairs that meet among m items of which no more than q lie one above the other, at least. */
+static int64_t least_meetings(int64_t m, int64_t q)
+{
+    if (q <= 0 || m <= q) return 0;
+    const int64_t each = m / q, more = m % q;
+    return more * (each + 1) * each / 2 + (q - more) * each * (each - 1) / 2;
+}
+
+/* Least that the items to come pay among themselves at `from` or above: of those of a size or
+ * more, each size taken by itself. */
+static int64_t least_among(const search *s, int64_t from)
+{
+    const price_part *p = s->part;
+    uint32_t items[ITEMS_MAX];
+    int64_t best = 0, m = 0, spared = 0, weight = INT64_MAX; /* spared: pairs that may meet free */
+    for (uint32_t k = 0; k < s->n_by_size; k++) {
+        const uint32_t i = s->by_size[k];
         if (s->placed[i]) continue;
-        const int64_t least = least_above(s, i, from);
+        for (int64_t j = 0; j < m; j++) {
+            const int64_t w = s->weight[i][items[j]];
+            spared += w == 0;
+            if (w > 0) weight = ot_min(weight, w);
+        }
+        items[m++] = i;
+        const int64_t pairs = least_meetings(m, (p->capacity - from) / p->size[i]) - spared;
+        if (pairs > 0 && weight < INT64_MAX) best = ot_max(best, pairs * weight);
+    }
+    return best;
+}
+
+/* Least that all items to come pay at `from` or above, as far as it is below `limit`; -1: one has
+ * no place. */
+static int64_t bound_above(const search *s, int64_t from, int64_t limit)
+{
+    int64_t sum = least_among(s, from);
+    for (uint32_t i = 0; i < s->n && sum < limit; i++) {
+        if (s->placed[i]) continue;
+        const int64_t least = s->has_fixed ? least_above(s, i, from) : least_at_top(s, i, from);
         if (least < 0) return -1;
         sum += least;
     }
@@ -156,13 +212,13 @@ static void descend(search *s, int64_t from, uint32_t last, uint32_t left, int64
     for (uint32_t k = 0; k < n; k++) {
         choice x = list[k];
         if (cost + x.paid >= s->least) continue;
-        if (!pack_spend(s->budget, 1 + s->n * s->n / 16)) {
+        if (!pack_spend(s->budget, s->has_fixed ? 1 + s->n * s->n / 16 : 1 + s->n / 8)) {
             s->spent = true;
             return;
         }
         s->placed[x.item] = true;
         s->offset[x.item] = x.at;
-        const int64_t bound = bound_above(s, x.at);
+        const int64_t bound = bound_above(s, x.at, s->least - cost - x.paid);
         s->placed[x.item] = false;
         x.total = cost + x.paid + bound;
         if (bound >= 0 && x.total < s->least) list[kept++] = x;
@@ -173,6 +229,22 @@ static void descend(search *s, int64_t from, uint32_t last, uint32_t left, int64
         s->offset[list[k].item] = list[k].at;
         descend(s, list[k].at, list[k].item, left - 1, cost + list[k].paid);
         s->placed[list[k].item] = false;
+    }
+}
+
+/* The free items by size, and how high each may lie. */
+static void read_tops(search *s)
+{
+    const price_part *p = s->part;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const int64_t at = p->capacity - p->size[i];
+        s->top[i] = at < 0 ? -1 : at - at % p->alignment[i];
+        s->has_fixed = s->has_fixed || p->fixed[i];
+        if (p->fixed[i]) continue;
+        uint32_t k = s->n_by_size++;
+        for (; k > 0 && p->size[s->by_size[k - 1]] < p->size[i]; k--)
+            s->by_size[k] = s->by_size[k - 1];
+        s->by_size[k] = i;
     }
 }
 
@@ -189,6 +261,7 @@ ot_status price_search(price_part *p, pack_budget *b, ot_arena *a)
     s->n = p->n;
     s->least = p->sum;
     read_weights(s);
+    read_tops(s);
     find_twins(s);
     for (uint32_t k = 0; k < p->n; k++) {
         s->placed[k] = p->fixed[k];

@@ -87,12 +87,13 @@ static void put(slots *s, uint32_t i, uint32_t to, int sign)
     }
 }
 
-/* Least that the items from i on add, with `used` slots in use; INT64_MAX: no room for one. */
-static int64_t bound_of(const slots *s, uint32_t i, uint32_t used)
+/* Least that the items from i on add, with `used` slots in use, as far as it is below `limit`;
+ * INT64_MAX: no room for one. */
+static int64_t bound_of(const slots *s, uint32_t i, uint32_t used, int64_t limit)
 {
     int64_t sum = s->doll[i];
     const uint32_t k = used < s->k ? used + 1 : s->k;
-    for (uint32_t j = i; j < s->n; j++) {
+    for (uint32_t j = i; j < s->n && sum < limit; j++) {
         int64_t least = INT64_MAX;
         for (uint32_t t = 0; t < k; t++)
             if (s->hard[j][t] == 0) least = ot_min(least, s->cost[j][t]);
@@ -112,8 +113,7 @@ static bool descend(slots *s, uint32_t i, uint32_t used, int64_t cost)
         return true;
     }
     if (!pack_spend(s->budget, 1)) return false;
-    const int64_t bound = bound_of(s, i, used);
-    if (bound == INT64_MAX || cost + bound >= s->least) return true;
+    if (bound_of(s, i, used, s->least - cost) >= s->least - cost) return true;
     const uint32_t k = used < s->k ? used + 1 : s->k;
     bool tried[SLOTS_MAX] = {false};
     for (uint32_t round = 0; round < k; round++) { /* the cheapest slot first */
@@ -135,15 +135,29 @@ static bool descend(slots *s, uint32_t i, uint32_t used, int64_t cost)
     return true;
 }
 
-/* Dolls from the smallest; the last is the whole problem. */
+/* What item i pays to those behind it in the best packing so far. */
+static int64_t paid_so_far(const slots *s, uint32_t i)
+{
+    const price_part *p = s->part;
+    int64_t sum = 0;
+    for (uint32_t j = i + 1; j < s->n; j++)
+        if (s->weight[i][j] > 0 && price_meets(p, p->offset, s->item[i], s->item[j]))
+            sum += s->weight[i][j];
+    return sum;
+}
+
+/* Dolls from the smallest; the last is the whole problem. None costs more than what the best
+ * packing so far pays among its items. */
 static bool solve(slots *s)
 {
+    int64_t known = 0;
     for (uint32_t i = s->n; i-- > 0;) {
         s->found = false;
-        s->least = i == 0 ? s->part->sum : INT64_MAX;
+        known += paid_so_far(s, i);
+        s->least = i == 0 ? s->part->sum : known + 1;
         s->doll[i] = s->doll[i + 1]; /* the first item is not in the bound yet */
         if (!descend(s, i, 0, 0)) return false;
-        if (s->least == INT64_MAX) return false; /* no room: cannot be, a packing is known */
+        if (s->least > known) return false; /* cannot be, a packing is known */
         s->doll[i] = s->least;
     }
     return true;

@@ -109,6 +109,28 @@ static void slots(void **state)
     assert_true(r.proved);
 }
 
+/* Too many of two sizes for a search: what does not fit beside one another is paid for. Twenty of
+ * all of the memory meet all others, twenty of half of it lie in two halves: 190 + 400 + 2 * 45. */
+static void too_little_room(void **state)
+{
+    (void)state;
+    enum { N = 40, ALL_PAIRS = N * (N - 1) / 2 };
+    ot_pack_item items[N];
+    ot_pack_pair pairs[ALL_PAIRS];
+    int64_t offsets[N] = {0};
+    ot_pack_price r;
+    size_t n = 0;
+    for (uint32_t k = 0; k < N; k++) {
+        items[k] = (ot_pack_item)ITEM(k, k + 1, k % 2 ? 64 : 128);
+        for (uint32_t j = 0; j < k; j++) pairs[n++] = (ot_pack_pair){j, k, 1};
+    }
+    const ot_pack_problem p = {items, N};
+    const ot_pack_options o = {.capacity = 128};
+    assert_int_equal(ot_pack_price_reuse(&p, pairs, n, &o, offsets, &r), OT_OK);
+    assert_int_equal(r.sum, 680);
+    assert_true(r.proved);
+}
+
 /* A clock: what comes is still a packing, and no dearer. */
 static void limited(void **state)
 {
@@ -139,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_ones),
         cmocka_unit_test(slots),
+        cmocka_unit_test(too_little_room),
         cmocka_unit_test(limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
