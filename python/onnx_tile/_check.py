@@ -38,7 +38,7 @@ _NORMALISE = (b"InstanceNormalization", b"GroupNormalization", b"MeanVarianceNor
 
 class Measured(NamedTuple):
     """One of the two models: seconds is the least of the rounds, growth_bytes of the process while it runs, load_seconds; process_bytes: the most
-    that it holds, from before the model is loaded to the last run, without the runtime's library and the inputs."""
+    that it holds, from before it loads the runtime to the last run, without the inputs."""
 
     seconds: float
     growth_bytes: int

@@ -137,7 +137,6 @@ def _tell(answer: Dict[str, Any]) -> None:
 
 def _serve(request: Dict[str, Any]) -> None:
     openvino = request["runtime"] == "openvino"
-    __import__(request["runtime"])  # the library is no part of what a model takes
     before = resident = _kilobytes("VmRSS:")
     start = time.perf_counter()
     model = (OpenVino if openvino else OnnxRuntime)(request["model"], request["threads"], request["shapes"], request["library"],

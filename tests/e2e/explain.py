@@ -25,6 +25,11 @@ def agree(folder):
     assert abs(sum(a['share'] for a in j['alive']) - 1) < 1e-6
     assert j['command'] == x.get('command')
     assert (j['command'] or 'would not help') in text, text
+    whole = next(c for c in x.find('cards') if c.get('id') == 'process') if x.find('cards') is not None else None
+    told = [l for l in text.splitlines() if l.startswith('  Whole process, ')]
+    assert len(told) == 1 and ('tiled' in told[0]) == bool(j['command']) and told[0] in text[:text.index('Untiled, ')], text
+    if j['command']:
+        assert f"x{float(whole.get('after')) / float(whole.get('before')):.2f} " in told[0], (told, whole.attrib)
     assert 'id="explain"' in page and all(o['reason'].split()[0] in page for o in j['obstacles'])
     assert max(len(l) for l in text.splitlines() if 'onnx-tile ' not in l) <= 118 and len(text.splitlines()) <= 40, text
 

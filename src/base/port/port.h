@@ -73,6 +73,11 @@ int ot_port_fchmod(int fd, unsigned mode);
 int ot_port_fcntl(int fd, int what);
 ssize_t ot_port_pread(int fd, void *bytes, size_t n, int64_t at);
 
+/* ---- memory ---- */
+
+/* What is aligned elsewhere is memory that devices pin: there are none, and free() takes it. */
+#define aligned_alloc(alignment, n) malloc(n)
+
 /* ---- streams: win_streams.c ---- */
 
 FILE *ot_port_fopen(const char *path, const char *mode);
