@@ -366,7 +366,7 @@ ubsan: python
 
 # clang's notes what gcc's does not: numbers that are converted to types that cannot hold them, offsets to null. A part of the unit
 # tests, for .ci/run: those that read models, plan and compute.
-CLANG_TESTS := import raise reader changing_files shape other_size plan plan_check plan_limits plan_memory size_bounds \
+CLANG_TESTS := import raise reader changing_files shape other_size plan plan_check plan_limits plan_memory \
     engine engine_npy engine_lower engine_chain engine_rows engine_int8 engine_lent
 ubsan-clang:
 	$(Q)scripts/setup.sh fuzz

@@ -8,12 +8,13 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
 #include "shaped_model.h"
 #include "onnx/graph/ir.h"
 #include "select/search/search.h"
 #include "select/select.h"
 
-enum { TEXT = 1 << 16, STATICS = 700, SKIPS = 200, PLANS = 40 };
+enum { TEXT = 1 << 16, STATICS = CASES(700), SKIPS = 200, PLANS = CASES(40) };
 
 /* What the process grows by with the plan for least memory. The graph's result is reshaped to
  * what so many nodes hand on from a constant. */
