@@ -280,6 +280,7 @@ static ot_status plan_kernel(ot_memory_work *w, const ot_tk_machine *t)
     if (s == OT_OK) s = keep_facts(w, k, p, t);
     if (s == OT_OK) s = keep_footprint(w, k, p, t);
     keep_notes(w, &m);
+    if (s == OT_OK) s = ot_memory_keep_passes(w, k, p);
     if (s == OT_OK) s = render_text(w, k, p);
     if (s == OT_OK) s = render_kernel(w, k, p);
     ot_mem_plan_free(p);

@@ -23,6 +23,10 @@ typedef struct ot_memory_work {
 /* plan_memory_table.c: read, plan and render the table w->input. */
 ot_status ot_memory_run_table(ot_memory_work *w);
 
+/* plan_memory_passes.c: the kernel's text after each pass, where maps are kept; it has its offsets
+ * then. */
+ot_status ot_memory_keep_passes(ot_memory_work *w, ot_kernel *k, const ot_mem_plan *p) OT_MUST_USE;
+
 /* A line of the log: what took since then. */
 void ot_memory_log_time(const ot_memory_work *w, const char *what, double since);
 /* Close the stream of `t`; its text is complete or there is none. */

@@ -62,6 +62,20 @@ def hostile(path):
     open(path, 'wb').write(b)
 
 
+def passes(stem, planned):
+    """A kernel's text after each pass: the last one is what is written, what a pass changed is marked."""
+    f = json.load(open(stem + '.json'))
+    texts = {p['id']: [line['text'] for line in p['lines']] for p in f['passes']}
+    marked = {p['id']: [line['text'].strip() for line in p['lines'] if line['changed']] for p in f['passes']}
+    assert list(texts) == ['written', 'chosen', 'merged', 'placed'], list(texts)
+    assert texts['placed'] == open(planned).read().splitlines(), 'the last text is not what is written'
+    assert not marked['written'] and 'alloc a: 1024x96 f32 @gm multi=2' in marked['chosen'], marked
+    assert 'alloc b: 1024x96 f32 @gm multi=2  # statements 4 to 8; one place for a, b' in marked['merged'], marked['merged']
+    assert all('offset=' in line for line in marked['placed']) and len(marked['placed']) == 3, marked['placed']
+    heights = [{m['id']: m['height_bytes'] for m in p['maps']} for p in f['passes']]
+    assert heights == [{}, {'ub': 384, 'gm': 4 * 393216}, {'ub': 384, 'gm': 2 * 393216}, {}], heights
+
+
 def parse(path):
     """The page is well-formed as XML and strictly as HTML5."""
     xml.etree.ElementTree.parse(path)
@@ -69,4 +83,4 @@ def parse(path):
 
 
 if __name__ == '__main__':
-    commands(timed, little, process, hostile, parse)
+    commands(timed, little, process, hostile, passes, parse)

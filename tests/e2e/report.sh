@@ -64,6 +64,8 @@ fi
 for k in 01_sequential 05_rollback 11_control_flow 12_scopes; do
     report "$r/$k" plan-memory "$root/tests/golden/kernel/$k.tk" -o "$tmp/hold/$k.tk"
 done
+report "$r/passes" plan-memory "$root/examples/kernels/auto_tile.tk" -o "$tmp/hold/passes.tk"
+py passes "$r/passes" "$tmp/hold/passes.tk" 2>"$tmp/why" || fail "passes: $(tail -n 1 "$tmp/why")"
 printf 'id,lower,upper,size\nb1,0,3,4\n"<b2>&""",3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n' >"$tmp/five.csv"
 report "$r/table" plan-memory "$tmp/five.csv" -o "$tmp/hold/five.csv"
 

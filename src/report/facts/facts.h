@@ -236,6 +236,22 @@ typedef struct ot_fact_map {
     bool proved;                           /* height is the least possible */
 } ot_fact_map;
 
+/* A line of a kernel's text; changed: by the pass that it is shown after. */
+typedef struct ot_fact_line {
+    const char *text;
+    bool changed;
+} ot_fact_line;
+
+/* A kernel after a pass of plan-memory. */
+typedef struct ot_fact_pass {
+    const char *id, *title;
+    const char *what; /* it does, one sentence */
+    const ot_fact_line *lines;
+    uint32_t n_lines;
+    ot_fact_map *maps; /* [n_maps] one a memory, as it would be planned now; none: no map yet */
+    uint32_t n_maps;
+} ot_fact_pass;
+
 /* Roofline: MAC or element operations a byte of slow-memory traffic against operations a second. */
 typedef struct ot_fact_roof {
     const char *id, *title; /* "slow", "mid", "fast"; "conv", "gemm", ... */
@@ -349,6 +365,8 @@ typedef struct ot_facts {
     const char *command; /* what makes the tiled model, as for a shell; NULL: nothing does */
     const ot_scope_plan *scopes;
     uint32_t n_scopes; /* plan-memory */
+    ot_fact_pass *passes;
+    uint32_t n_passes; /* plan-memory of a kernel's text */
     const char *const *warnings;
     uint32_t n_warnings;
     const ot_bench_facts *bench;  /* copied into the arena; NULL: not bench */

@@ -31,6 +31,66 @@ static ot_status copy_map(ot_facts *f, const ot_map_plot *p, const ot_scope_plan
     return m->title && m->time_label ? OT_OK : ot_fail_nomem(d);
 }
 
+/* The next line of *text without its end, in the arena; NULL: there is none, or no memory. */
+static const char *next_line(ot_arena *a, const char **text)
+{
+    const size_t n = strcspn(*text, "\n");
+    if (**text == '\0') return NULL;
+    const char *line = ot_format(a, "%.*s", (int)n, *text);
+    *text += n + ((*text)[n] != '\0');
+    return line;
+}
+
+#define LOOK_AHEAD 60 /* lines that a pass may leave out in one place */
+
+/* Without blanks around it. */
+static bool same_line(const char *a, const char *b)
+{
+    while (*a == ' ' || *a == '\t') a++;
+    while (*b == ' ' || *b == '\t') b++;
+    size_t n = strlen(a), m = strlen(b);
+    while (n > 0 && (a[n - 1] == ' ' || a[n - 1] == '\r')) n--;
+    while (m > 0 && (b[m - 1] == ' ' || b[m - 1] == '\r')) m--;
+    return n == m && memcmp(a, b, n) == 0;
+}
+
+/* Lines that are not among the next ones of the text before. */
+static void mark_changes(const ot_fact_pass *before, ot_fact_line *lines, uint32_t n)
+{
+    uint32_t from = 0;
+    for (uint32_t k = 0; before && k < n; k++) {
+        uint32_t at = from;
+        while (at < before->n_lines && at < from + LOOK_AHEAD &&
+               !same_line(before->lines[at].text, lines[k].text))
+            at++;
+        lines[k].changed = at == before->n_lines || at == from + LOOK_AHEAD;
+        if (!lines[k].changed) from = at + 1;
+    }
+}
+
+static ot_status copy_pass(ot_facts *f, const ot_memory_results *r, const ot_memory_pass *p,
+                           const ot_fact_pass *before, ot_fact_pass *out, ot_diag *d)
+{
+    ot_fact_line *lines = NULL;
+    size_t n = 0, cap = 0;
+    *out = (ot_fact_pass){.id = p->id, .title = p->title, .what = p->what};
+    for (const char *text = p->text; *text;) {
+        const ot_fact_line line = {.text = next_line(f->arena, &text)};
+        if (!line.text || !OT_PUSH(f->arena, lines, n, cap, line)) return ot_fail_nomem(d);
+    }
+    mark_changes(before, lines, (uint32_t)n);
+    out->lines = lines;
+    out->n_lines = (uint32_t)n;
+    out->maps = OT_NEW_N(f->arena, ot_fact_map, p->n_plots + 1u);
+    if (!out->maps) return ot_fail_nomem(d);
+    for (; out->n_maps < p->n_plots; out->n_maps++) {
+        ot_scope_plan plan = r->plans[out->n_maps];
+        plan.proved = false;
+        OT_TRY(copy_map(f, &p->plots[out->n_maps], &plan, &out->maps[out->n_maps], d));
+    }
+    return OT_OK;
+}
+
 static ot_status add_cards(ot_facts *f, const ot_memory_results *r, ot_diag *d)
 {
     f->cards = OT_NEW_N(f->arena, ot_fact_card, r->n_plans + 1u);
@@ -90,6 +150,12 @@ static ot_status fill(ot_facts *f, const ot_memory_results *r, ot_diag *d)
     f->n_warnings = r->n_warnings;
     for (; f->n_maps < r->n_plots; f->n_maps++)
         OT_TRY(copy_map(f, &r->plots[f->n_maps], &r->plans[f->n_maps], &f->maps[f->n_maps], d));
+    f->passes = OT_NEW_N(f->arena, ot_fact_pass, r->n_passes + 1u);
+    if (!f->passes) return ot_fail_nomem(d);
+    for (; f->n_passes < r->n_passes; f->n_passes++) {
+        ot_fact_pass *to = &f->passes[f->n_passes];
+        OT_TRY(copy_pass(f, r, &r->passes[f->n_passes], f->n_passes ? to - 1 : NULL, to, d));
+    }
     OT_TRY(add_cards(f, r, d));
     return add_totals(f, r, d);
 }

@@ -236,6 +236,18 @@ static const fact_list MAP_LISTS[] = {LIST(ot_fact_map, "boxes", "box", BOX, box
 static const fact_struct MAP = {
     .fields = MAP_FIELDS, .lists = MAP_LISTS, .size = sizeof(ot_fact_map)};
 
+static const fact_field LINE_FIELDS[] = {FIELD(FACT_TEXT, ot_fact_line, "text", text),
+                                         FIELD(FACT_TRUTH, ot_fact_line, "changed", changed), END};
+static const fact_struct LINE = {.fields = LINE_FIELDS, .size = sizeof(ot_fact_line)};
+
+static const fact_field PASS_FIELDS[] = {FIELD(FACT_TEXT, ot_fact_pass, "id", id),
+                                         FIELD(FACT_TEXT, ot_fact_pass, "title", title),
+                                         FIELD(FACT_TEXT, ot_fact_pass, "what", what), END};
+static const fact_list PASS_LISTS[] = {LIST(ot_fact_pass, "lines", "line", LINE, lines),
+                                       LIST(ot_fact_pass, "maps", "map", MAP, maps), NO_MORE};
+static const fact_struct PASS = {
+    .fields = PASS_FIELDS, .lists = PASS_LISTS, .size = sizeof(ot_fact_pass)};
+
 static const fact_field ROOF_FIELDS[] = {
     FIELD(FACT_TEXT, ot_fact_roof, "id", id), FIELD(FACT_TEXT, ot_fact_roof, "title", title),
     FIELD(FACT_NUMBER, ot_fact_roof, "bytes-per-second", bandwidth),
@@ -478,6 +490,7 @@ static const fact_list REPORT_LISTS[] = {L("cards", "card", CARD, cards),
                                           offsetof(ot_facts, range_entries),
                                           offsetof(ot_facts, n_range_entries), FACT_IF_ANY, NULL},
                                          L("scopes", "scope", FACTS_SCOPE, scopes),
+                                         LIST_IF_ANY(ot_facts, "passes", "pass", PASS, passes),
                                          L("warnings", "warning", WARNING, warnings),
                                          NO_MORE};
 #undef L

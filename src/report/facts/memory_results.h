@@ -22,6 +22,15 @@ typedef struct ot_memory_buffer {
     uint32_t n_live;
 } ot_memory_buffer;
 
+/* A kernel's text after a pass. */
+typedef struct ot_memory_pass {
+    const char *id, *title, *what;
+    const char *text; /* its lines, each with its end */
+    /* [n_plots] one a scope of the plan, of the memories as they would be without what follows */
+    const ot_map_plot *plots;
+    uint32_t n_plots;
+} ot_memory_pass;
+
 /* What a plan is. */
 typedef struct ot_memory_results {
     ot_arena *arena;    /* owns everything here, itself included */
@@ -49,6 +58,8 @@ typedef struct ot_memory_results {
     double seconds;             /* of planning */
     ot_map_plot *plots;         /* [n_plots] of the plans, when asked for */
     uint32_t n_plots;
+    ot_memory_pass *passes; /* [n_passes] with the plots, of a kernel's text */
+    uint32_t n_passes;
     /* [n_functions] of a text of several functions: what each is; then all but file and mode are
      * there */
     struct ot_memory_results *functions;

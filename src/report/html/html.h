@@ -10,6 +10,7 @@
  *   html_regions.c     region table
  *   html_candidates.c  candidates of a region: plot, heat map, text
  *   html_map.c         memory maps
+ *   html_passes.c      a kernel's text after each pass
  *   html_roofline.c    roofline
  *   html_barriers.c    barriers and refusals, by reason
  *   html_tables.c      target, environment, scopes
@@ -105,6 +106,8 @@ void html_patterns(html *h);                /* the hidden drawing with the patte
 void html_search(html *h);                  /* the search box */
 void html_card_list(html *h, const ot_fact_card *cards, uint32_t n);
 const char *html_file_name(const char *path); /* last part of a path */
+/* html_map.c: one map of a kernel's memory, in a scale of its own. */
+void html_kernel_map(html *h, const ot_fact_map *m);
 
 /* With more regions than this, each has a table of its candidates but no drawings, and its
  * nodes' names only. */
@@ -118,6 +121,7 @@ void html_navigation_close(html *h, bool searched);
 /* Sections. Each writes one <section id="..."> with a heading, or nothing when the facts have
  * none of it. */
 void html_cards(html *h);
+void html_passes(html *h);
 void html_explain(html *h); /* where memory goes */
 void html_graph(html *h);
 /* table; below it one <details> a region with its candidates (html_candidates) */

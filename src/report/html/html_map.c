@@ -415,3 +415,10 @@ void html_maps(html *h)
     if (!a || !put_section(h, a)) h->failed = true;
     ot_arena_free(a);
 }
+
+void html_kernel_map(html *h, const ot_fact_map *m)
+{
+    ot_arena *a = ot_arena_new();
+    if (!a || !put_map(h, m, top_of(m), a)) h->failed = true;
+    ot_arena_free(a);
+}

@@ -283,6 +283,7 @@ static void put_body(html *h)
         {"explain", "Peak", f->n_peak > 0, html_explain},
         {"graph", "Graph", f->n_nodes > 0, html_graph},
         {"maps", "Memory", f->n_maps > 0, html_maps},
+        {"passes", "Passes", f->n_passes > 0, html_passes},
         {"roofline", "Roofline", f->n_points > 0 && f->n_roofs > 0, html_roofline},
         {"barriers", "Not tiled", f->n_barriers + f->n_refusals > 0, html_barriers},
         {"target", f->kind == OT_FACTS_MEMORY ? "Plan" : "Target",
