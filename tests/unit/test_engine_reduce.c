@@ -227,9 +227,11 @@ static void top_k(void **state)
         char node[200];
         fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 2, .n_out = 2};
         if (fast_random(2)) coarse(&r.in[0]);
-        if (fast_random(3) == 0) ((float *)r.in[0].data)[0] = NAN;
+        for (uint32_t j = fast_random(3) ? 0 : 1 + fast_random(40); j > 0; j--)
+            ((float *)r.in[0].data)[fast_random((uint32_t)fast_count(&r.in[0]))] = NAN;
         int64_t n = r.in[0].dims[axis], inner = r.in[0].strides[axis],
-                k = 1 + fast_random((uint32_t)n), lanes_n = fast_count(&r.in[0]) / n;
+                k = 1 + fast_random((uint32_t)(round % 2 ? n : ot_min(n, 10))),
+                lanes_n = fast_count(&r.in[0]) / n;
         r.in[1] = FAST_ARRAY(OT_I64, 1);
         *(int64_t *)r.in[1].data = k;
         snprintf(node, sizeof node, "TopK(%%a, %%b) {axis=%d, largest=%d}", (int)axis, largest);

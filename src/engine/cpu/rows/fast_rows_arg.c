@@ -7,7 +7,8 @@
  *
  * so equal elements stay in order without being looked at. A buffer takes what is smaller than
  * the k-th seen so far; when it is full, the k smallest are selected from it. At the end these
- * are sorted.
+ * are sorted. A few of short rows, and of lanes side by side, are found one after the other: each
+ * time the smallest number behind the last one.
  */
 #include "fast_rows.h"
 
@@ -121,7 +122,11 @@ ot_status ot_fast_arg(ot_call *c)
 
 /* ---- TopK ---- */
 
-enum { BLOCK = 64 }; /* elements that are looked at together */
+enum {
+    BLOCK = 64, /* elements that are looked at together */
+    FEW = 8,    /* that are found one after the other */
+    SHORT = 512 /* elements of a row of which they are */
+};
 
 /* Unsigned numbers in the order of the elements; NaN above all. */
 static inline uint32_t key_of(float v)
@@ -211,6 +216,44 @@ static void rank_lane(const float *x, int64_t n, int64_t step, int64_t k, uint32
     qsort(buffer, (size_t)k, sizeof *buffer, by_number);
 }
 
+/* ---- a few of them ---- */
+
+/* The smallest number of the row that is at least `from`. */
+OT_CLONES static uint64_t next_of_row(const float *x, int64_t n, uint32_t flip, uint64_t from)
+{
+    uint64_t best = UINT64_MAX;
+#pragma omp simd reduction(min : best)
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t v = (uint64_t)(key_of(x[i]) ^ flip) << 32 | (uint64_t)i;
+        v = v >= from ? v : UINT64_MAX;
+        best = v < best ? v : best;
+    }
+    return best;
+}
+
+/* Of w columns: each one's key and position become those that follow them. */
+OT_CLONES static void next_of_columns(const float *x, int64_t n, int64_t w, int64_t stride,
+                                      uint32_t flip, uint32_t *keys, int32_t *at)
+{
+    uint32_t best[SIDE] = {0};
+    int32_t where[SIDE];
+    for (int64_t k = 0; k < w; k++) where[k] = -1; /* none yet */
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = x + i * stride;
+        const int32_t here = (int32_t)i;
+#pragma omp simd
+        for (int64_t k = 0; k < w; k++) {
+            const uint32_t key = key_of(row[k]) ^ flip;
+            const int follows = (key > keys[k]) | ((key == keys[k]) & (here > at[k])),
+                      take = follows & ((key < best[k]) | (where[k] < 0));
+            best[k] = take ? key : best[k];
+            where[k] = take ? here : where[k];
+        }
+    }
+    memcpy(keys, best, (size_t)w * sizeof *keys);
+    memcpy(at, where, (size_t)w * sizeof *at);
+}
+
 typedef struct topk {
     ot_lanes l;
     int64_t k, capacity;
@@ -234,6 +277,40 @@ static void topk_share(void *job, int64_t first, int64_t end, uint32_t worker)
             int64_t at = (int64_t)(buffer[j] & UINT32_MAX);
             if (t->values) t->values[to] = x[at * inner];
             if (t->indices) t->indices[to] = at;
+        }
+    }
+}
+
+static void put(const topk *t, int64_t lane, int64_t j, int64_t at)
+{
+    int64_t inner = t->l.inner, o = lane / inner, k = lane % inner, to = (o * t->k + j) * inner + k;
+    if (t->values) t->values[to] = t->x[(o * t->l.n + at) * inner + k];
+    if (t->indices) t->indices[to] = at;
+}
+
+/* Pieces as in arg_share. */
+static void few_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const topk *t = job;
+    const ot_lanes *l = &t->l;
+    int64_t block = ot_min(SIDE, l->inner), blocks = arg_blocks(l);
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
+        int64_t o = p / blocks, k = p % blocks * block, w = ot_min(block, l->inner - k);
+        const float *from = t->x + o * l->n * l->inner + k;
+        uint32_t keys[SIDE] = {0};
+        int32_t at[SIDE];
+        uint64_t least = 0;
+        for (int64_t i = 0; i < w; i++) at[i] = -1;
+        for (int64_t j = 0; j < t->k; j++) {
+            if (l->inner == 1) {
+                const uint64_t found = next_of_row(from, l->n, t->flip, least);
+                least = found + 1;
+                at[0] = (int32_t)(found & UINT32_MAX);
+            } else {
+                next_of_columns(from, l->n, w, l->inner, t->flip, keys, at);
+            }
+            for (int64_t i = 0; i < w; i++) put(t, o * l->inner + k + i, j, at[i]);
         }
     }
 }
@@ -274,13 +351,17 @@ ot_status ot_fast_topk(ot_call *c)
     dims[axis] = t.k;
     OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, dims));
     OT_TRY(ot_call_output(c, 1, OT_I64, a->rank, dims));
+    t.x = a->data;
+    t.values = ot_rows_wants(c, 0) ? c->out[0]->data : NULL;
+    t.indices = ot_rows_wants(c, 1) ? c->out[1]->data : NULL;
+    if (t.k <= FEW && (t.l.inner == 1 ? t.l.n <= SHORT : t.l.inner >= FEW)) {
+        ot_pool_share((uint32_t)threads, t.l.outer * arg_blocks(&t.l), 1, few_share, &t);
+        return OT_OK;
+    }
     if (!ot_mul_i64(t.capacity * (int64_t)sizeof *t.buffers, threads, &bytes))
         return ot_fail_nomem(c->diag);
     t.buffers = ot_call_scratch(c, (size_t)bytes);
     if (!t.buffers) return ot_fail_nomem(c->diag);
-    t.x = a->data;
-    t.values = ot_rows_wants(c, 0) ? c->out[0]->data : NULL;
-    t.indices = ot_rows_wants(c, 1) ? c->out[1]->data : NULL;
     ot_pool_share((uint32_t)threads, t.l.outer * t.l.inner, 1, topk_share, &t);
     return OT_OK;
 }
