@@ -385,6 +385,36 @@ static void gelu_kernels(void **state)
     }
 }
 
+/* Against the C library in double. */
+static void arcs(void **state)
+{
+    (void)state;
+    const char *nodes[] = {"Asin(%a)", "Acos(%a)", "Atan(%a)"};
+    const float special[] = {0, -0.0f, 1, -1, 0.5f, -0.5f, 1e-30f, NAN, 1.5f, -INFINITY, INFINITY};
+    enum { SPECIAL = sizeof special / sizeof *special };
+    for (int round = 0; round < 9; round++) {
+        const int kind = round % 3;
+        int64_t n = SPECIAL + (round < 6 ? fast_random(60) : 20000);
+        fast_run r = {.in = {FAST_ARRAY(OT_F32, n)}, .n_in = 1, .n_out = 1};
+        float *x = r.in[0].data;
+        for (int64_t i = 0; i < n; i++) {
+            double u = (double)fast_random(1u << 24) / (1 << 23) - 1;
+            x[i] = i < SPECIAL ? special[i] : (float)(kind == 2 ? tan(1.57 * u) : u);
+        }
+        fast_right(&r, 14, nodes[kind], round % 2 ? 3 : 1);
+        double *want = fast_doubles(&r.in[0]);
+        for (int64_t i = 0; i < n; i++) {
+            double v = want[i];
+            want[i] = kind == 0 ? asin(v) : kind == 1 ? acos(v) : atan(v);
+        }
+        fast_same(&r, 0, 1, r.in[0].dims, want, 3e-7, 0);
+        const float *y = r.out[0].data;
+        if (kind != 1) assert_true(signbit(y[1]) && !signbit(y[0]));
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
 /* Instance, group: parts of `group` channels. */
 static void channel_norms(void **state)
 {
@@ -543,13 +573,21 @@ int main(void)
     fast_state = seed ? strtoull(seed, NULL, 10) : 20240718;
     printf("seed %llu\n", (unsigned long long)fast_state);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponentials),        cmocka_unit_test(gelus),
-        cmocka_unit_test(strided_rows),        cmocka_unit_test(lanes),
-        cmocka_unit_test(softmax_of_specials), cmocka_unit_test(cumulative_sums),
-        cmocka_unit_test(layer_norms),         cmocka_unit_test(skip_layer_norm),
-        cmocka_unit_test(gelu_kernels),        cmocka_unit_test(channel_norms),
-        cmocka_unit_test(mean_variance),       cmocka_unit_test(local_response),
-        cmocka_unit_test(handed_over),         cmocka_unit_test(moments),
+        cmocka_unit_test(exponentials),
+        cmocka_unit_test(gelus),
+        cmocka_unit_test(strided_rows),
+        cmocka_unit_test(lanes),
+        cmocka_unit_test(softmax_of_specials),
+        cmocka_unit_test(cumulative_sums),
+        cmocka_unit_test(layer_norms),
+        cmocka_unit_test(skip_layer_norm),
+        cmocka_unit_test(gelu_kernels),
+        cmocka_unit_test(arcs),
+        cmocka_unit_test(channel_norms),
+        cmocka_unit_test(mean_variance),
+        cmocka_unit_test(local_response),
+        cmocka_unit_test(handed_over),
+        cmocka_unit_test(moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

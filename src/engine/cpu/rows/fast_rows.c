@@ -343,6 +343,9 @@ const ot_op_entry ot_fast_rows[] = {
     {OT_OP_ArgMax, ot_fast_arg},
     {OT_OP_ArgMin, ot_fast_arg},
     {OT_OP_TopK, ot_fast_topk},
+    {OT_OP_Asin, ot_fast_arc},
+    {OT_OP_Acos, ot_fast_arc},
+    {OT_OP_Atan, ot_fast_arc},
     {OT_OP_OPAQUE, NULL},
 };
 

@@ -209,5 +209,6 @@ ot_status ot_fast_global_pool(ot_call *c);
 ot_status ot_fast_arg(ot_call *c);
 ot_status ot_fast_topk(ot_call *c);
 ot_status ot_fast_gelu(ot_call *c);
+ot_status ot_fast_arc(ot_call *c);
 
 #endif
