@@ -11,6 +11,8 @@
  *           scores = scale * K Q' + mask        micro-kernel: six keys and 16 queries in registers
  *           largest, factor of what there is, exp, sums
  *           Y' = Y' * factor + V' scores        the same with six columns of V
+ *
+ * With AVX-512 twelve keys, or columns of V, in registers: two groups of six.
  */
 #include "attention.h"
 
@@ -20,10 +22,15 @@
 #include "engine/cpu/move/box_leaf.h"
 #include "engine/cpu/rows/rows.h"
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(OT_ONE_ISA)
+#include <immintrin.h>
+#define HAS_AVX512 1
+#endif
+
 enum {
     WIDE = OT_ATTENTION_PANEL,
     MR = 6,
-    CHUNK = 252, /* keys: a multiple of MR and of GROUP */
+    CHUNK = 252, /* keys: a multiple of 2 * MR and of GROUP */
     PIECE = 64,  /* columns of adjacent rows that are copied at a time */
     GROUP = 4    /* keys whose exponentials are taken together */
 };
@@ -84,10 +91,50 @@ OT_CLONES static void multiply_tile(const tile *t, int64_t height)
     OT_BY_HEIGHT(multiply, t, height);
 }
 
+#ifdef HAS_AVX512
+#define AVX512 __attribute__((target("avx512f")))
+
+/* Two groups of six rows; sums are made in the same order as by `multiply`. */
+AVX512 static void multiply_two_groups(const tile *t)
+{
+    __m512 s[2 * MR];
+    const float *a = t->a, *a6 = t->a + MR * t->k, *b = t->b;
+#pragma GCC unroll 12
+    for (int i = 0; i < 2 * MR; i++) s[i] = _mm512_setzero_ps();
+    for (int64_t p = 0; p < t->k; p++, a += MR, a6 += MR, b += WIDE) {
+        const __m512 line = _mm512_loadu_ps(b);
+#pragma GCC unroll 6
+        for (int i = 0; i < MR; i++) {
+            s[i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), line, s[i]);
+            s[MR + i] = _mm512_fmadd_ps(_mm512_set1_ps(a6[i]), line, s[MR + i]);
+        }
+    }
+    const __m512 keep = t->keep ? _mm512_loadu_ps(t->keep) : _mm512_setzero_ps(),
+                 scale = _mm512_set1_ps(t->scale);
+#pragma GCC unroll 12
+    for (int i = 0; i < 2 * MR; i++) {
+        float *c = t->c + i * WIDE;
+        _mm512_storeu_ps(c, t->keep ? _mm512_fmadd_ps(_mm512_loadu_ps(c), keep, s[i])
+                                    : _mm512_mul_ps(s[i], scale));
+    }
+}
+
+static bool has_avx512(void) { return __builtin_cpu_supports("avx512f"); }
+#else
+static void multiply_two_groups(const tile *t) { (void)t; /* not called */ }
+static bool has_avx512(void) { return false; }
+#endif
+
 /* All rows [0, m) of a packed A. */
 static void multiply_all(tile *t, const float *a, float *c, int64_t m)
 {
-    for (int64_t i = 0; i < m; i += MR) {
+    int64_t first = 0;
+    for (; has_avx512() && first + 2 * MR <= m; first += 2 * MR) {
+        t->a = a + first * t->k;
+        t->c = c + first * WIDE;
+        multiply_two_groups(t);
+    }
+    for (int64_t i = first; i < m; i += MR) {
         t->a = a + i * t->k;
         t->c = c + i * WIDE;
         multiply_tile(t, ot_min(MR, m - i));
