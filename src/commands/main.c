@@ -57,11 +57,21 @@ static int exit_code(ot_status s)
     return 4;
 }
 
+static ot_status dump_target(const char *name, ot_diag *d)
+{
+    ot_target t = {0};
+    OT_TRY(ot_target_load(name, 0, d, &t));
+    const ot_status s = ot_target_save_commented(&t, stdout, d);
+    ot_target_free(&t);
+    return s;
+}
+
 /* What --help, --version and the other options ask for that do no work. */
 static ot_status answer(const ot_options *o, ot_diag *d)
 {
     if (o->help) return ot_options_help(o, stdout, d);
     if (o->completion) return ot_options_completion(o->completion, stdout);
+    if (o->dump_target) return dump_target(o->dump_target, d);
     if (o->list_targets || o->list_runtimes) {
         ot_wrap wrap;
         FILE *to = ot_wrap_open(&wrap, stdout);

@@ -210,6 +210,8 @@ const option option_table[] = {
     {"version", 0, NULL, FLAG, NULL, AT(version), EVERY, ANSWERS, "print the version and exit"},
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, ANSWERS,
      "list the targets and exit"},
+    {"dump-target", 0, "NAME|FILE.xml", TARGET, NULL, AT(dump_target), EVERY, ANSWERS,
+     "print a target as a file with comments, to change, and exit"},
     {"list-runtimes", 0, NULL, FLAG, NULL, AT(list_runtimes), EVERY, ANSWERS,
      "list the runtimes and exit"},
     {"completion", 0, "bash|zsh|fish", SHELL, NULL, AT(completion), EVERY, ANSWERS,

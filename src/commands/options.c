@@ -374,7 +374,8 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
 
 bool ot_options_ask(const ot_options *o)
 {
-    return o->help || o->version || o->list_targets || o->list_runtimes || o->completion != NULL;
+    return o->help || o->version || o->list_targets || o->list_runtimes || o->completion != NULL ||
+           o->dump_target != NULL;
 }
 
 void ot_options_free(ot_options *o) { ot_arena_free(o->arena); }

@@ -99,8 +99,9 @@ typedef struct ot_options {
     bool json, quiet, verbose;
     /* answer one of them and do nothing else */
     bool help, version, list_targets, list_runtimes;
-    const char *completion; /* the shell; NULL: none */
-    const char *help_topic; /* of --help=TOPIC; NULL: none */
+    const char *completion;  /* the shell; NULL: none */
+    const char *dump_target; /* name or file; NULL: none */
+    const char *help_topic;  /* of --help=TOPIC; NULL: none */
 } ot_options;
 
 /* Parse the command line. Strings are borrowed from argv. Sets ot_dbg for -d. Fails with OT_E_USAGE

@@ -32,9 +32,9 @@ VALUES = {
     'memory-budget': '1G', 'max-tensor': '1G', 'max-slowdown': '5', 'emit': 'onnx', 'ort-operators': 'parts', 'runtime': 'openvino', 'dump-dir': 'd', 'input': 'x=x.npy',
     'seed': '1', 'output-dir': 'd', 'repeat': '1', 'trace': 't.json', 'capacity': '1K', 'fast-memory': '1M', 'mode': 'auto', 'mem-plan-mode': 'local', 'time-limit': '1', 'svg': 'm.svg', 'pairs': 'p.csv', 'function': 'f', 'size': 'n=1',
     'max-peak': '1G', 'max-growth': '1G', 'max-process': '1G', 'max-peak-regression': '1', 'max-time-regression': '1', 'baseline': 'b.xml',
-    'device': 'cpu', 'device-memory': '1G', 'emit-source': 'k.cl', 'work-items': '8', 'completion': 'bash', 'axis': 'x:2', 'input-type': 'x=uint8', 'scale': 'x=1/255', 'store': 'auto',
+    'device': 'cpu', 'device-memory': '1G', 'emit-source': 'k.cl', 'work-items': '8', 'completion': 'bash', 'dump-target': 'host', 'axis': 'x:2', 'input-type': 'x=uint8', 'scale': 'x=1/255', 'store': 'auto',
 }
-ANSWERS = ('help', 'version', 'list-targets', 'list-runtimes', 'completion')
+ANSWERS = ('help', 'version', 'list-targets', 'list-runtimes', 'completion', 'dump-target')
 REFUSED = ("is for 'onnx-tile", "is not for '", 'leave out -o')
 LINES, COLUMNS = 24, 80     # of a screen
 

@@ -36,6 +36,26 @@ bad() { # sed expression, text the message must have
 if command -v xmllint >/dev/null; then
     xmllint --noout --schema "$root/reports/target.xsd" "$tmp/good.xml" 2>/dev/null || fail "the schema refuses the good file"
 fi
+# every shipped target as a file: good, the same plan, and what each number is said above it
+for name in $("$TOOL" --list-targets | cut -d ' ' -f 1); do
+    expect 0 "$TOOL" --dump-target "$name"
+    cp "$tmp/out" "$tmp/dumped.xml"
+    grep -q '<!-- what the working set of a tile must fit' "$tmp/dumped.xml" || fail "$name: no comments"
+    if command -v xmllint >/dev/null; then
+        xmllint --noout --schema "$root/reports/target.xsd" "$tmp/dumped.xml" 2>/dev/null || fail "the schema refuses $name as it is dumped"
+    fi
+    expect 0 "$TOOL" inspect "$m" --target "$name" --json
+    cp "$tmp/out" "$tmp/named.json"
+    expect 0 "$TOOL" inspect "$m" --target "$tmp/dumped.xml" --json
+    cmp -s "$tmp/named.json" "$tmp/out" || [ "$name" = host ] || fail "$name: another plan from its file: $(diff "$tmp/named.json" "$tmp/out")"
+done
+expect 2 "$TOOL" --dump-target nothing; says "no target 'nothing'"
+for file in "$root"/examples/targets/*.xml; do expect 0 "$TOOL" inspect "$m" --target "$file" -q; done
+
+sed 's/cores="4"/cores="0"/; s/ granule="64"//; s/gemm="1e10"/gemm="fast"/' "$tmp/good.xml" >"$tmp/bad.xml"
+expect 1 "$TOOL" inspect "$m" --target "$tmp/bad.xml"
+says '<target cores="0">: must be a whole number from 1 to 4096; <fast>: attribute '"'granule'"' is missing; <rates gemm="fast">: must be'
+
 bad 's/<target/<machine/; s/target>/machine>/' 'root element must be <target>'
 bad 's/ cores="4"//' "attribute 'cores' is missing"
 bad 's/cores="4"/cores="0"/' '<target cores="0">'

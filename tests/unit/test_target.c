@@ -313,6 +313,26 @@ static void factors_of_a_file(void **state)
     ot_target_free(&u);
 }
 
+/* Each thing that is wrong is told, in the order of the file. */
+static void all_errors_at_once(void **state)
+{
+    (void)state;
+    ot_target t;
+    ot_diag d = {0};
+    assert_int_equal(read_text("<runtime name='nobody'/><memory scope='ub' bytes='-1'/>"
+                               "<memory scope='nowhere'/><memory bytes='1'/>",
+                               &d, &t),
+                     OT_E_INPUT);
+    const char *says[] = {"<runtime name=\"nobody\">: must be", "; <memory bytes=\"-1\">: must be",
+                          "; <memory scope=\"nowhere\">: must be one of ub, ",
+                          "; <memory>: attribute 'scope' is missing"},
+               *at = d.message;
+    for (size_t k = 0; k < sizeof says / sizeof *says; k++) {
+        at = strstr(at, says[k]);
+        if (!at) fail_msg("'%s' is not told: %s", says[k], d.message);
+    }
+}
+
 static void broken_factors(void **state)
 {
     (void)state;
@@ -406,6 +426,7 @@ int main(void)
         cmocka_unit_test(worked_example_is_bound_by_memory),
         cmocka_unit_test(unknown_names_list_the_known),
         cmocka_unit_test(factors_of_a_file),
+        cmocka_unit_test(all_errors_at_once),
         cmocka_unit_test(broken_factors),
         cmocka_unit_test(mutated_files),
     };

@@ -127,5 +127,7 @@ void ot_target_set_engine(ot_target *t);
 ot_status ot_target_list(FILE *f) OT_MUST_USE;
 /* Write as XML valid against reports/target.xsd. */
 ot_status ot_target_save(const ot_target *t, FILE *f, ot_diag *diag) OT_MUST_USE;
+/* The same with comments that tell what each number is, to begin a file of one's own with. */
+ot_status ot_target_save_commented(const ot_target *t, FILE *f, ot_diag *diag) OT_MUST_USE;
 
 #endif

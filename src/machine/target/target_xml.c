@@ -16,8 +16,8 @@
  *     <memory scope="ub" bytes="196608" alignment="32"/>         (any number, one a scope)
  *   </target>
  *
- * Both directions walk one table: element, attribute, kind, place in ot_target; <memory> alone
- * is apart, since its place depends on its scope, and <runtime>, which is a table of its own.
+ * Both directions walk one table: element, attribute, kind, place in ot_target; <memory> and
+ * <runtime> are apart.
  * Files come from strangers: no network, no DTD, no entities, at most 1 MiB.
  */
 #include "target_xml.h"
@@ -95,17 +95,46 @@ static const field FIELDS[] = {
 #undef F
 #define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
 
-/* Children of the root in the order of the schema. */
+/* Children of the root in the order of the schema, and what a commented file says of them. */
 static const struct {
     const char *name;
     bool optional;
-} ELEMENTS[] = {{"fast", false},      {"mid", true},       {"slow", false}, {"rates", false},
-                {"overheads", false}, {"transfers", true}, {"access", true}};
+    const char *comment;
+} ELEMENTS[] = {
+    {"fast", false,
+     "what the working set of a tile must fit. bandwidth: bytes a second, as everywhere; granule: "
+     "bytes to which transfers are rounded up; cache: false for a scratchpad, where what does not "
+     "fit cannot run; double-buffer: transfers go on while it computes; weights (optional): bytes "
+     "of a memory beside it for constants"},
+    {"mid", true,
+     "a cache behind it, left out where there is none. core-bandwidth: what one core alone gets"},
+    {"slow", false, "where models are. bytes left out: without a limit"},
+    {"rates", false,
+     "a second, all cores together: multiply-accumulates of conv* and gemm, elements of the "
+     "others"},
+    {"overheads", false,
+     "seconds of a node, of an iteration of a loop beside its nodes, of a tiled region"},
+    {"transfers", true, "between host and device: bytes a second, seconds of one of four bytes"},
+    {"access", true, "how the lanes of a device reach memory"},
+};
 #define N_ELEMENTS (sizeof ELEMENTS / sizeof *ELEMENTS)
 
 /* ---- reading ---- */
 
 typedef ot_xml_reader reader;
+
+/* What is wrong here says nothing of the next place: it is told with the others at the end. */
+static ot_status note(reader *r, ot_status s)
+{
+    if (s != OT_E_INPUT) return s;
+    const char *message = r->diag->message;
+    const size_t prefix = strlen(r->path), used = strlen(r->found);
+    if (strncmp(message, r->path, prefix) == 0 && strncmp(message + prefix, ": ", 2) == 0)
+        message += prefix + 2;
+    snprintf(r->found + used, sizeof r->found - used, "%s%s", used ? "; " : "", message);
+    *r->diag = (ot_diag){0};
+    return OT_OK;
+}
 
 static ot_status bad_value(const reader *r, const field *f, const char *text, const char *rule)
 {
@@ -199,20 +228,22 @@ static ot_status read_attributes(reader *r, xmlNode *e)
 
     for (xmlAttr *a = e->properties; a; a = a->next) {
         const field *f = find_field(element, (const char *)a->name);
-        if (!f)
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path,
-                           element, (const char *)a->name);
+        if (!f) {
+            OT_TRY(note(r, ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path,
+                                   element, (const char *)a->name)));
+            continue;
+        }
         xmlChar *text = xmlNodeListGetString(e->doc, a->children, 1);
         ot_status s = set_field(r, f, text ? (const char *)text : "");
         xmlFree(text);
-        OT_TRY(s);
+        OT_TRY(note(r, s));
     }
     for (size_t k = 0; k < N_FIELDS; k++) {
         const field *f = &FIELDS[k];
         if (f->optional || strcmp(f->element, element) != 0) continue;
         if (!xmlHasProp(e, (const xmlChar *)f->name))
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path,
-                           element, f->name);
+            OT_TRY(note(r, ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing",
+                                   r->path, element, f->name)));
     }
     return OT_OK;
 }
@@ -264,7 +295,7 @@ static ot_status memory_scope(const reader *r, xmlNode *e, ot_scope *out)
         return ot_fail(r->diag, OT_E_INPUT, "%s: <memory>: attribute 'scope' is missing", r->path);
     ot_status s = OT_OK;
     if (!ot_scope_parse((const char *)text, out)) {
-        char names[128] = "";
+        char names[256] = "";
         for (int k = 0; k < OT_SCOPE_COUNT; k++) {
             size_t used = strlen(names);
             snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "must be one of ",
@@ -276,8 +307,7 @@ static ot_status memory_scope(const reader *r, xmlNode *e, ot_scope *out)
     return s;
 }
 
-/* l2 and gm have their bytes from <fast> and <slow>: here they may be repeated, not contradicted.
- */
+/* l2 and gm have their bytes from <fast> and <slow>: repeated here, not contradicted. */
 static ot_status memory_bytes(const reader *r, ot_scope scope, int64_t bytes)
 {
     bool l2 = scope == OT_SCOPE_L2, gm = scope == OT_SCOPE_GM;
@@ -286,7 +316,7 @@ static ot_status memory_bytes(const reader *r, ot_scope scope, int64_t bytes)
         return ot_fail(r->diag, OT_E_INPUT,
                        "%s: <memory scope=\"%s\">: attribute 'bytes' is missing", r->path,
                        ot_scope_name(scope));
-    if ((l2 || gm) && bytes != 0 && bytes != own)
+    if ((l2 || gm) && bytes != 0 && bytes != own && !*r->found)
         return ot_fail(r->diag, OT_E_INPUT,
                        "%s: <memory scope=\"%s\">: bytes must be those of <%s>, or be left out",
                        r->path, ot_scope_name(scope), l2 ? "fast" : "slow");
@@ -301,9 +331,7 @@ static ot_status read_memory(const reader *r, xmlNode *e, bool seen[OT_SCOPE_COU
     xmlNode *child;
 
     OT_TRY(memory_scope(r, e, &scope));
-    if (seen[scope])
-        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: given twice", r->path,
-                       ot_scope_name(scope));
+    if (seen[scope]) return bad_memory(r, "scope", ot_scope_name(scope), "given twice");
     seen[scope] = true;
     OT_TRY(memory_number(r, e, "bytes", BYTES_MAX, "must be a whole number of bytes from 1 to 2^50",
                          &bytes));
@@ -316,14 +344,14 @@ static ot_status read_memory(const reader *r, xmlNode *e, bool seen[OT_SCOPE_COU
 }
 
 /* Elements from e on, to the end of the root. */
-static ot_status read_memories(const reader *r, xmlNode *e)
+static ot_status read_memories(reader *r, xmlNode *e)
 {
     bool seen[OT_SCOPE_COUNT] = {false};
     while (e) {
         if (strcmp((const char *)e->name, "memory") != 0)
             return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path,
                            (const char *)e->name);
-        OT_TRY(read_memory(r, e, seen));
+        OT_TRY(note(r, read_memory(r, e, seen)));
         OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
     return OT_OK;
@@ -350,15 +378,16 @@ static ot_status read_target(reader *r, xmlDoc *doc)
         OT_TRY(read_attributes(r, e));
         OT_TRY(ot_xml_next_element(r, e->children, &child));
         if (child)
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path,
-                           ELEMENTS[k].name);
+            OT_TRY(note(r, ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path,
+                                   ELEMENTS[k].name)));
         OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
     if (e && strcmp((const char *)e->name, "runtime") == 0) {
-        OT_TRY(ot_xml_read_factors(r, e));
+        OT_TRY(note(r, ot_xml_read_factors(r, e)));
         OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
     OT_TRY(read_memories(r, e));
+    if (*r->found) return OT_OK; /* what follows compares numbers that are good */
     if (r->t->access.lanes > OT_LANES_MAX || r->t->access.banks > OT_BANKS_MAX)
         return ot_fail(r->diag, OT_E_INPUT, "%s: <access>: at most %d lanes and %d banks", r->path,
                        OT_LANES_MAX, OT_BANKS_MAX);
@@ -373,9 +402,19 @@ static ot_status read_target(reader *r, xmlDoc *doc)
     return OT_OK;
 }
 
+/* With the line and the parser's words. */
+static ot_status not_xml(const char *path, ot_diag *diag)
+{
+    const xmlError *e = xmlGetLastError();
+    const char *words = e && e->message ? e->message : "";
+    return ot_fail(diag, OT_E_INPUT, "%s:%d: not well-formed XML%s%.*s", path, e ? e->line : 1,
+                   *words ? ": " : "", (int)strcspn(words, "\n"), words);
+}
+
 ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
 {
-    reader r = {path, diag, t, false};
+    ot_diag one = {0};
+    reader r = {path, &one, t, false, ""};
     FILE *f = fopen(path, "re");
     if (!f)
         return ot_fail(diag, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM,
@@ -394,9 +433,14 @@ ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
         s = ot_fail(diag, OT_E_INPUT, "%s: larger than 1 MiB", path);
     else if (!(doc = xmlReadMemory(text, (int)n, path, NULL,
                                    XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)))
-        s = ot_fail(diag, OT_E_INPUT, "%s: not well-formed XML", path);
-    else
-        s = read_target(&r, doc);
+        s = not_xml(path, diag);
+    else {
+        s = note(&r, read_target(&r, doc));
+        if (s != OT_OK)
+            s = ot_fail(diag, s, "%s", one.message);
+        else if (*r.found)
+            s = ot_fail(diag, OT_E_INPUT, "%s: %s", path, r.found);
+    }
     if (s != OT_OK) ot_target_free(t);
     xmlFreeDoc(doc);
     free(text);
@@ -494,26 +538,43 @@ static int write_memories(xmlTextWriter *w, const ot_target *t)
     return rc;
 }
 
-static int write_target(xmlTextWriter *w, const ot_target *t)
+/* A line of its own, indented as elements are. */
+static int write_comment(xmlTextWriter *w, bool commented, const char *text)
+{
+    return commented ? xmlTextWriterWriteFormatComment(w, " %s ", text) : 0;
+}
+
+static const char ABOUT[] =
+    "what a machine can do, for onnx-tile's option target (a file that ends in .xml). cores: "
+    "workers that share a node's work; optional: vector-lanes (floats in a vector register), "
+    "runtime (who runs the models: see list-runtimes), inplace-depthwise (true or false). Numbers "
+    "need not be exact: what counts is how they relate. Rules: reports/target.xsd";
+
+static int write_target(xmlTextWriter *w, const ot_target *t, bool commented)
 {
     int rc = xmlTextWriterSetIndent(w, 1);
     if (rc >= 0) rc = xmlTextWriterStartDocument(w, NULL, "UTF-8", NULL);
+    if (rc >= 0) rc = write_comment(w, commented, ABOUT);
     if (rc >= 0) rc = xmlTextWriterStartElement(w, (const xmlChar *)"target");
     if (rc >= 0) rc = write_attributes(w, t, "target");
     for (size_t k = 0; k < N_ELEMENTS && rc >= 0; k++) {
         if (strcmp(ELEMENTS[k].name, "mid") == 0 && t->mid_bytes == 0) continue;
         if (strcmp(ELEMENTS[k].name, "transfers") == 0 && t->transfers.upload <= 0) continue;
         if (strcmp(ELEMENTS[k].name, "access") == 0 && t->access.lanes == 0) continue;
-        rc = xmlTextWriterStartElement(w, (const xmlChar *)ELEMENTS[k].name);
+        rc = write_comment(w, commented, ELEMENTS[k].comment);
+        if (rc >= 0) rc = xmlTextWriterStartElement(w, (const xmlChar *)ELEMENTS[k].name);
         if (rc >= 0) rc = write_attributes(w, t, ELEMENTS[k].name);
         if (rc >= 0) rc = xmlTextWriterEndElement(w);
     }
     if (rc >= 0) rc = ot_xml_write_factors(w, t);
+    if (rc >= 0)
+        rc = write_comment(w, commented,
+                           "memories that tile kernels name: scope, bytes, alignment; any number");
     if (rc >= 0) rc = write_memories(w, t);
     return rc >= 0 ? xmlTextWriterEndDocument(w) : rc;
 }
 
-ot_status ot_target_save(const ot_target *t, FILE *f, ot_diag *diag)
+static ot_status save(const ot_target *t, bool commented, FILE *f, ot_diag *diag)
 {
     xmlBuffer *buf = xmlBufferCreate();
     xmlTextWriter *w = buf ? xmlNewTextWriterMemory(buf, 0) : NULL;
@@ -521,9 +582,19 @@ ot_status ot_target_save(const ot_target *t, FILE *f, ot_diag *diag)
         xmlBufferFree(buf);
         return ot_fail_nomem(diag);
     }
-    int rc = write_target(w, t);
+    int rc = write_target(w, t, commented);
     xmlFreeTextWriter(w);
     if (rc >= 0 && fputs((const char *)xmlBufferContent(buf), f) < 0) rc = -1;
     xmlBufferFree(buf);
     return rc < 0 ? ot_fail(diag, OT_E_SYSTEM, "cannot write the target file") : OT_OK;
+}
+
+ot_status ot_target_save(const ot_target *t, FILE *f, ot_diag *diag)
+{
+    return save(t, false, f, diag);
+}
+
+ot_status ot_target_save_commented(const ot_target *t, FILE *f, ot_diag *diag)
+{
+    return save(t, true, f, diag);
 }

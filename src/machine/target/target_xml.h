@@ -11,9 +11,10 @@
 /* One reading. */
 typedef struct ot_xml_reader {
     const char *path;
-    ot_diag *diag;
+    ot_diag *diag; /* of what was last found to be wrong */
     ot_target *t;
-    bool fuses; /* attribute of the root */
+    bool fuses;              /* attribute of the root */
+    char found[OT_DIAG_MAX]; /* what is wrong so far, one after the other; "": nothing */
 } ot_xml_reader;
 
 /* Digits, sign, point, exponent, finite: no hexadecimal, no "inf", no locale. */
