@@ -73,13 +73,6 @@ static ot_status climb(work *w, const knob *n, bool up)
     return OT_OK;
 }
 
-static bool is_given(const ot_kernel_tuner *by, const char *name)
-{
-    for (size_t k = 0; k < by->n_given; k++)
-        if (strcmp(by->given[k].name, name) == 0) return true;
-    return false;
-}
-
 /* Sizes to vary, as they are. */
 static ot_status begin(work *w, const ot_kernel *k, double seconds, knob *knobs)
 {
@@ -90,7 +83,8 @@ static ot_status begin(work *w, const ot_kernel *k, double seconds, knob *knobs)
     for (uint32_t i = 0; i < k->n_sizes; i++) {
         const ot_tk_size *s = &k->sizes[i];
         const bool fixed = s->is_fixed && s->multiple > 1;
-        if ((!s->is_auto && !fixed) || is_given(w->by, s->name)) continue;
+        if (!s->is_auto && !fixed) continue;
+        if (ot_tk_binding_of(w->by->given, w->by->n_given, s->name)) continue;
         const char *name = ot_strdup(w->a, s->name);
         if (!name) return ot_fail_nomem(w->d);
         knobs[x->n_sizes] = (knob){x->n_sizes, s->multiple, s->is_auto ? s->bound : INT32_MAX};

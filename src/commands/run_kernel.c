@@ -106,10 +106,7 @@ static ot_status find_sizes(work *w, ot_tk_binding **out, uint32_t *n)
     for (size_t i = 0; i < w->r->n_inputs; i++) {
         const ot_tk_value *x = param_of(w, w->inputs[i].name);
         for (uint32_t d = 0; x && d < x->rank && x->rank == w->inputs[i].rank; d++) {
-            bool known = !x->sizes[d];
-            for (size_t j = 0; j < count && !known; j++)
-                known = strcmp((*out)[j].name, x->sizes[d]) == 0;
-            if (known) continue;
+            if (!x->sizes[d] || ot_tk_binding_of(*out, count, x->sizes[d])) continue;
             ot_tk_binding b = {ot_strdup(w->a, x->sizes[d]), w->inputs[i].dims[d]};
             if (!b.name || !OT_PUSH(w->a, *out, count, cap, b)) return ot_fail_nomem(w->d);
         }

@@ -271,6 +271,15 @@ typedef struct ot_tk_binding {
     int64_t value;
 } ot_tk_binding;
 
+/* The value that is given for a name, the last one of several; NULL: none. */
+static inline const ot_tk_binding *ot_tk_binding_of(const ot_tk_binding *given, size_t n,
+                                                    const char *name)
+{
+    while (n > 0)
+        if (strcmp(given[--n].name, name) == 0) return &given[n];
+    return NULL;
+}
+
 /* Strings, arrays: all in the arena. Positions of the planner are indices into stmts. */
 typedef struct ot_kernel {
     ot_arena *arena; /* owns everything, itself included */

@@ -48,16 +48,12 @@ ot_status tk_extent_here(tk_parser *p, int64_t *out, const char **which)
 /* The value that the caller gives, else the bound. */
 static ot_status bind_size(tk_parser *p, ot_tk_size *s)
 {
-    s->value = s->bound;
-    for (uint32_t k = 0; k < p->n_given; k++) {
-        if (strcmp(p->given[k].name, s->name) != 0) continue;
-        int64_t v = p->given[k].value;
-        if (v < 1 || (v > s->bound && !s->is_fixed))
-            return tk_fail_at(&p->lx, s->line, s->col,
-                              "'%s' is %lld, but 1 to %lld are allowed [size-bound]", s->name,
-                              (long long)v, (long long)s->bound);
-        s->value = v;
-    }
+    const ot_tk_binding *given = ot_tk_binding_of(p->given, p->n_given, s->name);
+    s->value = given ? given->value : s->bound;
+    if (s->value < 1 || (s->value > s->bound && !s->is_fixed))
+        return tk_fail_at(&p->lx, s->line, s->col,
+                          "'%s' is %lld, but 1 to %lld are allowed [size-bound]", s->name,
+                          (long long)s->value, (long long)s->bound);
     return OT_OK;
 }
 

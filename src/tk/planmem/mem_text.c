@@ -155,10 +155,7 @@ static ot_status solve(solver *s, const ot_kernel *k, size_t *cap, ot_diag *d)
 {
     for (uint32_t i = 0; i < k->n_sizes; i++) {
         const ot_tk_size *x = &k->sizes[i];
-        bool given = false;
-        for (uint32_t j = 0; j < s->m->n_given; j++)
-            given = given || strcmp(s->m->given[j].name, x->name) == 0;
-        if (!x->is_auto || given) continue;
+        if (!x->is_auto || ot_tk_binding_of(s->m->given, s->m->n_given, x->name)) continue;
         s->values[s->n++] = (ot_tk_binding){ot_strdup(s->a, x->name), x->multiple};
         if (!s->values[s->n - 1].name) return ot_fail_nomem(d);
     }
