@@ -8,6 +8,8 @@
  * Depths that differ share more, for the pairs of a byte grow with the square of its depth. */
 #include "price.h"
 
+#define EDGES_MAX 1000000 /* of larger graphs a list of pairs takes too much */
+
 typedef struct shared {
     int64_t bytes, weight;
 } shared;
@@ -56,7 +58,7 @@ static int64_t free_bytes(const price_part *p, int64_t *sizes)
 ot_status price_find_bound(price_part *p, ot_arena *a)
 {
     int64_t left = p->capacity > 0 ? least_shared(p) : -1, paid = 0, largest = 0, heaviest = 0;
-    if (left <= 0) return OT_OK;
+    if (left <= 0 || p->begin[p->n] > EDGES_MAX) return OT_OK;
     int64_t *sizes = OT_NEW_N(a, int64_t, p->n);
     shared *pairs = OT_NEW_N(a, shared, p->begin[p->n] + 1u);
     size_t n = 0;
