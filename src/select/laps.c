@@ -13,6 +13,8 @@
 
 #define EDIT_SAVES  0.98 /* of what the plan without the edit takes */
 #define AGAIN_SAVES 0.95
+/* least limit on time under which values that wait in an arena are made again: that takes time */
+#define WAITING_FROM 0.1
 /* of what the model as it is takes at the design and half of it: at other sizes, they differ by
  * some percent more */
 #define DYNAMIC_SAVES 0.9
@@ -139,9 +141,9 @@ static bool wins(const ot_pick *a, const ot_variant *b, const ot_plan_options *o
 static void show(const ot_variant_group *x, const ot_variant *v)
 {
     static const char *const NAMES[] = {
-        "plain",        "wraps moved",      "decomposed",  "decomposed, no Softmax",
-        "made again",   "made again, one",  "skips again", "skips again, one",
-        "pooled again", "pooled again, one"};
+        "plain",        "wraps moved",       "decomposed",    "decomposed, no Softmax",
+        "made again",   "made again, one",   "skips again",   "skips again, one",
+        "pooled again", "pooled again, one", "waiting again", "waiting again, one"};
     if (!ot_dbg['D'] || !v->has_outcome) return;
     fprintf(stderr, "> Variant: %s%s: %u regions, %.3f ms, peak %lld, resident growth %lld\n",
             x->is_dynamic ? "dynamic, " : "", NAMES[v->kind], v->last.set.n, v->last.seconds * 1e3,
@@ -184,20 +186,40 @@ static bool makes_one_again(const ot_variant *v)
     return !v->model || v->model->n_rematerialised == 1;
 }
 
-/* Values that are made again, all that are large, or the largest alone. */
+/* Values of one kind that are made again, all that are large, or the largest alone. */
+static ot_status try_all_or_one(ot_variant_group *x, const ot_variant_kind kinds[2],
+                                const ot_plan_options *o, ot_pick *best)
+{
+    bool won;
+    OT_TRY(try_variant(x, kinds[0], AGAIN_SAVES, o, best, &won));
+    if (won || makes_one_again(&x->v[kinds[0]])) return OT_OK;
+    return try_variant(x, kinds[1], AGAIN_SAVES, o, best, &won);
+}
+
+/* The same of all kinds. */
 static ot_status try_again(ot_variant_group *x, const ot_plan_options *o, ot_pick *best)
 {
     static const ot_variant_kind KINDS[][2] = {{OT_VARIANT_AGAIN, OT_VARIANT_AGAIN_ONE},
                                                {OT_VARIANT_SKIPS, OT_VARIANT_SKIPS_ONE},
                                                {OT_VARIANT_POOLED, OT_VARIANT_POOLED_ONE}};
     static const size_t n = sizeof KINDS / sizeof *KINDS;
-    for (size_t k = 0; k < n && !x->is_dynamic && ot_candidates_compete(o); k++) {
-        bool won;
-        OT_TRY(try_variant(x, KINDS[k][0], AGAIN_SAVES, o, best, &won));
-        if (!won && !makes_one_again(&x->v[KINDS[k][0]]))
-            OT_TRY(try_variant(x, KINDS[k][1], AGAIN_SAVES, o, best, &won));
-    }
+    for (size_t k = 0; k < n && !x->is_dynamic && ot_candidates_compete(o); k++)
+        OT_TRY(try_all_or_one(x, KINDS[k], o, best));
     return OT_OK;
+}
+
+/* In an arena, where there is much time: values that wait when the process grows last, in the
+ * better group. */
+static ot_status try_waiting(const ot_laps *x, const ot_plan_options *o, ot_pick *best)
+{
+    static const ot_variant_kind KINDS[] = {OT_VARIANT_WAITING, OT_VARIANT_WAITING_ONE};
+    ot_variant_group *at = best->group;
+    if (!x->r->target->runtime->chunk_arena || !ot_candidates_compete(o) || o->max_tensor ||
+        o->max_slowdown < WAITING_FROM || at->plain_only ||
+        ot_group_plain(at)->model->graph->n_nodes == 0)
+        return OT_OK;
+    at->last = best->found.takes;
+    return try_all_or_one(at, KINDS, o, best);
 }
 
 /* No plan of the model as it is keeps the limit on tensors: the first variant of which one does. */
@@ -263,17 +285,17 @@ static bool is_better_dynamic(const ot_pick *given, const ot_pick *dynamic)
 static ot_status run_groups(ot_laps *x, const ot_plan_options *o, ot_pick *best)
 {
     OT_TRY(run_group(&x->groups[0], o, best));
-    if (x->n < 2 || !ot_candidates_compete(o)) return OT_OK;
+    if (x->n < 2 || !ot_candidates_compete(o)) return try_waiting(x, o, best);
     ot_pick other;
     const ot_status s = run_group(&x->groups[1], o, &other);
     if (s == OT_E_NOMEM) return s;
     if (s != OT_OK) {
         *x->r->diag = (ot_diag){0};
         ot_group_close(&x->groups[--x->n]);
-        return OT_OK;
+        return try_waiting(x, o, best);
     }
     if (is_better_dynamic(best, &other)) *best = other;
-    return OT_OK;
+    return try_waiting(x, o, best);
 }
 
 /* `to`, of a looser limit, holds less than what is kept. */

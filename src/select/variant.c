@@ -160,24 +160,45 @@ static ot_status make_again(ot_model *m, int64_t least, uint32_t most, uint32_t 
     return *n > 0 ? ot_rematerialise_norms(m->graph, picked, *n) : OT_OK;
 }
 
-/* Values that late readers make again. */
-static ot_status make_skips(ot_model *m, ot_remat_kind kind, int64_t least, uint32_t most,
-                            uint32_t *n)
+/* Which values late readers make again. */
+typedef struct skips {
+    ot_remat_kind kind;
+    const ot_graph *planned; /* at one size; NULL: the model's graph */
+    int64_t least;           /* bytes that it saves to make one again */
+    uint32_t most;
+    const ot_sim_figures *held_by; /* who must hold them when it grows last; NULL: nobody */
+} skips;
+
+static bool is_held(const ot_sim_figures *by, ot_id v)
 {
+    bool held = !by;
+    for (uint32_t k = 0; by && k < by->n_held; k++) held |= by->held[k] == v;
+    return held;
+}
+
+/* Values that late readers make again. */
+static ot_status make_skips(ot_model *m, const skips *x, uint32_t *n)
+{
+    const ot_graph *planned = x->planned ? x->planned : m->graph;
     ot_remat_skip all[OT_REMAT_MAX];
     ot_id picked[OT_REMAT_MAX];
     uint32_t found = 0;
     *n = 0;
-    OT_TRY(ot_rematerialise_find_skips(m->graph, kind, all, OT_REMAT_MAX, &found));
-    for (uint32_t k = 0; k < found && *n < most && all[k].bytes >= least; k++)
-        picked[(*n)++] = all[k].value;
-    return *n > 0 ? ot_rematerialise_skips(m->graph, kind, picked, *n) : OT_OK;
+    OT_TRY(ot_rematerialise_find_skips(planned, x->kind, all, OT_REMAT_MAX, &found));
+    for (uint32_t k = 0; k < found && *n < x->most && all[k].bytes >= x->least; k++)
+        if (is_held(x->held_by, all[k].value)) picked[(*n)++] = all[k].value;
+    return *n > 0 ? ot_rematerialise_skips(m->graph, planned, x->kind, picked, *n) : OT_OK;
 }
 
 static bool is_one(ot_variant_kind kind)
 {
     return kind == OT_VARIANT_AGAIN_ONE || kind == OT_VARIANT_SKIPS_ONE ||
-           kind == OT_VARIANT_POOLED_ONE;
+           kind == OT_VARIANT_POOLED_ONE || kind == OT_VARIANT_WAITING_ONE;
+}
+
+static bool is_waiting(ot_variant_kind kind)
+{
+    return kind == OT_VARIANT_WAITING || kind == OT_VARIANT_WAITING_ONE;
 }
 
 static bool is_pooled(ot_variant_kind kind)
@@ -194,18 +215,39 @@ static ot_status edit(const ot_variant_group *x, ot_variant_kind kind, ot_model 
     uint32_t norms;
     *n = 0;
     if (kind == OT_VARIANT_WRAPS) return ot_move_wraps(m->graph, n);
-    if (is_pooled(kind)) return make_skips(m, OT_REMAT_POOLED, least, most, n);
-    /* Where values of the whole graph have one block that is placed before it runs: else what waits
-     * fills places that others leave. */
-    if (kind == OT_VARIANT_SKIPS || kind == OT_VARIANT_SKIPS_ONE) {
-        if (!ot_runtime_places_all(x->r->target->runtime)) return OT_OK;
-        OT_TRY(make_skips(m, OT_REMAT_WAITS, least, most, n));
+    skips how = {.kind = OT_REMAT_POOLED, .least = least, .most = most};
+    if (is_pooled(kind)) return make_skips(m, &how, n);
+    if (is_waiting(kind) || kind == OT_VARIANT_SKIPS || kind == OT_VARIANT_SKIPS_ONE) {
+        /* SKIPS: where values of the whole graph have one block that is placed before it runs */
+        if (!is_waiting(kind) && !ot_runtime_places_all(x->r->target->runtime)) return OT_OK;
+        how.kind = is_waiting(kind) ? OT_REMAT_DEEP : OT_REMAT_WAITS;
+        how.held_by = is_waiting(kind) ? &x->last : NULL;
+        OT_TRY(make_skips(m, &how, n));
         return *n > 0 ? ot_decompose_norms(m->graph, true, &norms) : OT_OK;
     }
     OT_TRY(ot_decompose_norms(m->graph, kind != OT_VARIANT_NO_SOFTMAX, &norms));
     *n = norms;
     if (kind == OT_VARIANT_AGAIN || kind == OT_VARIANT_AGAIN_ONE)
         OT_TRY(make_again(m, least, most, n));
+    return OT_OK;
+}
+
+/* With dynamic shapes: values that wait are made again in the file's graph. */
+static ot_status make_dynamic_waiting(ot_variant_group *x, ot_variant *v)
+{
+    const ot_variant *plain = &x->v[OT_VARIANT_PLAIN];
+    const int64_t peak = plain->c->own->untiled.peak_bytes;
+    skips how = {.kind = OT_REMAT_DEEP,
+                 .planned = plain->design->graph,
+                 .least = (int64_t)(LARGE * (double)peak),
+                 .most = is_one(v->kind) ? 1 : OT_REMAT_MAX,
+                 .held_by = &x->last};
+    uint32_t n;
+    OT_TRY(copy_of(plain->model, x->r->diag, &v->model));
+    OT_TRY(make_skips(v->model, &how, &n));
+    if (n > 0) return ot_sizes_bind(x->r, v);
+    ot_model_free(v->model);
+    v->model = NULL;
     return OT_OK;
 }
 
@@ -216,6 +258,7 @@ static ot_status make_dynamic(ot_variant_group *x, ot_variant *v)
     const ot_variant *plain = &x->v[OT_VARIANT_PLAIN];
     ot_norm *norms;
     uint32_t n;
+    if (is_waiting(v->kind)) return x->r->sizes.n_ranges > 0 ? OT_OK : make_dynamic_waiting(x, v);
     if (v->kind != OT_VARIANT_DECOMPOSED || x->r->sizes.n_ranges > 0) return OT_OK;
     OT_TRY(ot_decompose_find_dynamic(plain->design->graph, plain->model->graph, plain->model->arena,
                                      &norms, &n));

@@ -16,16 +16,18 @@
 #include "transform/transform.h"
 
 typedef enum ot_variant_kind {
-    OT_VARIANT_PLAIN = 0,  /* no edits */
-    OT_VARIANT_WRAPS,      /* circular padding is moved to the front */
-    OT_VARIANT_DECOMPOSED, /* normalisations, Softmaxes over pixels, ... */
-    OT_VARIANT_NO_SOFTMAX, /* the same, Softmaxes whole */
-    OT_VARIANT_AGAIN,      /* and what normalisations read is made again where it is large */
-    OT_VARIANT_AGAIN_ONE,  /* the largest of that */
-    OT_VARIANT_SKIPS,      /* and large values that wait are made again for late readers */
-    OT_VARIANT_SKIPS_ONE,  /* the largest of these */
-    OT_VARIANT_POOLED,     /* large values that are pooled are made again for their scaling */
-    OT_VARIANT_POOLED_ONE, /* the largest of these */
+    OT_VARIANT_PLAIN = 0,   /* no edits */
+    OT_VARIANT_WRAPS,       /* circular padding is moved to the front */
+    OT_VARIANT_DECOMPOSED,  /* normalisations, Softmaxes over pixels, ... */
+    OT_VARIANT_NO_SOFTMAX,  /* the same, Softmaxes whole */
+    OT_VARIANT_AGAIN,       /* and what normalisations read is made again where it is large */
+    OT_VARIANT_AGAIN_ONE,   /* the largest of that */
+    OT_VARIANT_SKIPS,       /* and large values that wait are made again for late readers */
+    OT_VARIANT_SKIPS_ONE,   /* the largest of these */
+    OT_VARIANT_POOLED,      /* large values that are pooled are made again for their scaling */
+    OT_VARIANT_POOLED_ONE,  /* the largest of these */
+    OT_VARIANT_WAITING,     /* as SKIPS, of what waits in an arena when it grows last */
+    OT_VARIANT_WAITING_ONE, /* the largest of these */
     OT_VARIANT_KINDS
 } ot_variant_kind;
 
@@ -52,6 +54,7 @@ typedef struct ot_variant_group {
     bool is_dynamic, is_widened;
     bool plain_only;        /* no variant with edits is looked for */
     ot_sim_figures of_file; /* with both: of the file, in half precision; growth 0: not known */
+    ot_sim_figures last;    /* of the best so far, when WAITING is made; none: growth 0 */
     ot_variant v[OT_VARIANT_KINDS];
 } ot_variant_group;
 

@@ -51,23 +51,39 @@ def in_openvino(path, x):
     return ov.Core().compile_model(path, 'CPU', {'INFERENCE_PRECISION_HINT': 'f32'})({'x': x})[0]
 
 
-twice = most = 0
+def check(k, path, out, x, run):
+    want, got = run(path, x), run(out, x)
+    if want is None: return
+    error = abs(got.astype('f8') - want).max() / abs(want).max()
+    if not error < 1e-5: sys.exit(f'm{k} {run.__name__}: error {error:.1e}')
+
+
+twice = in_arena = most = 0
 for k in range(rounds):
     m, dims = Net([5, k]).build()
     path, out = f'{d}/m{k}.onnx', f'{d}/m{k}_out.onnx'
     onnx.save(m, path)
     x = np.random.default_rng(k).standard_normal(dims).astype('f4')
-    for options in (('--runtime', 'onnxruntime', '--goal', 'memory'), ('--runtime', 'openvino', '--force')):
-        if tile(tool, path, out, *options)[1]: sys.exit(f'm{k} {options}: computed twice')
+    if tile(tool, path, out, '--runtime', 'openvino', '--force')[1]: sys.exit(f'm{k}: computed twice by force')
+    facts, again = tile(tool, path, out, '--goal', 'memory')
+    in_arena += again
+    check(k, path, out, x, in_ort)
+    if k == 0:
+        once, twice_fast = tile(tool, path, out, '--goal', 'memory', '--max-slowdown', '5')
+        if twice_fast: sys.exit(f'm{k}: computed twice where little time is allowed')
+        if not facts['tiled']['growth_bytes'] < .95 * once['tiled']['growth_bytes']: sys.exit(f'm{k}: computed twice for nothing in an arena')
     facts, again = tile(tool, path, out, '--runtime', 'openvino', '--goal', 'memory')
     twice += again
     most = max(most, len(facts['regions']) if again else 0)
     if again and not facts['tiled']['growth_bytes'] < .7 * facts['untiled']['growth_bytes']: sys.exit(f'm{k}: computed twice for nothing')
-    for run in in_ort, in_openvino:
-        want, got = run(path, x), run(out, x)
-        if want is None: continue
-        error = abs(got.astype('f8') - want).max() / abs(want).max()
-        if not error < 1e-5: sys.exit(f'm{k} {run.__name__}: error {error:.1e}')
-print(f'{twice} of {rounds} computed twice, {most} regions at most')
+    for run in in_ort, in_openvino: check(k, path, out, x, run)
+# of any size: planned at one, right at others
+m, dims = Net([5, 0]).build()
+for value in (*m.graph.input, *m.graph.output):
+    for d_free, name in zip(value.type.tensor_type.shape.dim[2:], 'hw'): d_free.dim_param = name
+onnx.save(m, path)
+if not tile(tool, path, out, '--goal', 'memory', '--design', f'x={",".join(map(str, dims))}')[1]: sys.exit('dynamic: not computed twice')
+for n in dims[2], 208: check('dynamic', path, out, np.random.default_rng(n).standard_normal([1, 3, n, n + 16]).astype('f4'), in_ort)
+print(f'{twice} of {rounds} computed twice, {most} regions at most; in an arena {in_arena}')
 # where the block is as full at several steps, several regions have to come in together
-sys.exit(twice < rounds // 2 or most < 3)
+sys.exit(twice < rounds // 2 or most < 3 or in_arena < rounds // 2)

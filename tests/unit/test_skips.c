@@ -12,13 +12,28 @@
     "= random 1\n"                                                                                 \
     " init %w : float32[8,8,3,3] = random 2\n init %u : float32[4,16,3,3] = random 3\n"            \
     " init %few : float32[1,8,3,3] = random 4\n"
+/* the same, with dynamic extents */
+#define DYNAMIC_HEAD                                                                             \
+    "model ir 8 opset 18\ngraph g {\n input %x : float32[1,2,?,?]\n init %v : float32[8,2,3,3] " \
+    "= random 1\n"                                                                               \
+    " init %w : float32[8,8,3,3] = random 2\n init %u : float32[4,16,3,3] = random 3\n"          \
+    " init %few : float32[1,8,3,3] = random 4\n"
 #define ENCODER                                                                       \
     " %c = Conv(%x, %v) {kernel_shape=[3,3], pads=[1,1,1,1]}\n %r = Relu(%c)\n" CONV( \
         "d", "r", "w") " %s = Relu(%d)\n"
+/* with a product more than OT_REMAT_WAITS makes again */
+#define DEEP_ENCODER                                                                  \
+    " %c = Conv(%x, %v) {kernel_shape=[3,3], pads=[1,1,1,1]}\n %r = Relu(%c)\n" CONV( \
+        "b", "r", "w") " %t = Relu(%b)\n" CONV("d", "t", "w") " %s = Relu(%d)\n"
 #define MIDDLE                                                                             \
     CONV("e", "s", "w")                                                                    \
     " %f = Relu(%e)\n" CONV("g", "f", "w") " %h = Relu(%g)\n" CONV("i", "h", "w") " %j = " \
                                                                                   "Relu(%i)\n"
+/* more steps than make what waits */
+#define LONG_MIDDLE                                                 \
+    CONV("e", "s", "w")                                             \
+    " %f = Relu(%e)\n" CONV("g", "f", "w") " %h = Relu(%g)\n" CONV( \
+        "m", "h", "w") " %n = Relu(%m)\n" CONV("i", "n", "w") " %j = Relu(%i)\n"
 #define DECODER " %k = Concat(%j, %s) {axis=1}\n" CONV("y", "k", "u") " output %y\n}\n"
 
 #define SQUEEZE(y, pool)                                                                        \
@@ -103,7 +118,8 @@ static void found_pooled(void **state)
         if (n != CASES[k].n) fail_msg("case %zu: %u are found", k, n);
         if (n > 0) {
             assert_string_equal(g->values[all[0].value].name, "s");
-            assert_int_equal(ot_rematerialise_skips(g, OT_REMAT_POOLED, &all[0].value, 1), OT_OK);
+            assert_int_equal(ot_rematerialise_skips(g, g, OT_REMAT_POOLED, &all[0].value, 1),
+                             OT_OK);
             assert_int_equal(ot_verify(g), OT_OK);
             assert_int_equal(m->rematerialised[0].n_nodes, CASES[k].nodes);
             const ot_value *again = &g->values[m->rematerialised[0].again];
@@ -112,6 +128,38 @@ static void found_pooled(void **state)
         }
         ot_model_free(m);
     }
+}
+
+/* What waits in an arena may be made of more nodes. With dynamic extents, which tell no sizes, the
+ * values are those of the graph at one size, and the copy reads the image of any. */
+static void deep_and_dynamic(void **state)
+{
+    (void)state;
+    ot_model *planned = model_of(HEAD DEEP_ENCODER LONG_MIDDLE DECODER),
+             *m = model_of(DYNAMIC_HEAD DEEP_ENCODER LONG_MIDDLE DECODER);
+    ot_graph *g = m->graph;
+    ot_remat_skip all[3] = {0};
+    uint32_t n;
+    assert_int_equal(ot_rematerialise_find_skips(planned->graph, OT_REMAT_WAITS, all, 3, &n),
+                     OT_OK);
+    assert_int_equal(n, 0);
+    assert_int_equal(ot_rematerialise_find_skips(g, OT_REMAT_DEEP, all, 3, &n), OT_OK);
+    assert_int_equal(n, 0);
+    assert_int_equal(ot_rematerialise_find_skips(planned->graph, OT_REMAT_DEEP, all, 3, &n), OT_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(all[0].bytes, 8 * CHANNEL);
+    const ot_id s = ot_value_find(g, "s");
+    assert_int_equal(all[0].value, s);
+    assert_int_equal(ot_rematerialise_skips(g, planned->graph, OT_REMAT_DEEP, &s, 1), OT_OK);
+    assert_int_equal(ot_verify(g), OT_OK);
+    assert_int_equal(m->n_rematerialised, 1);
+    assert_int_equal(planned->n_rematerialised, 0);
+    assert_int_equal(m->rematerialised[0].n_nodes, 6);
+    const ot_value *again = &g->values[m->rematerialised[0].again];
+    assert_string_equal(g->nodes[again->uses[0]].op_type, "Concat");
+    assert_int_equal(g->values[s].n_uses, 1);
+    ot_model_free(m);
+    ot_model_free(planned);
 }
 
 /* The late reader has the copy, the early one does not; clones get the same; what no region
@@ -125,8 +173,9 @@ static void repeated_and_taken_back(void **state)
         const ot_id s = ot_value_find(g, "s"), by = g->values[s].producer;
         char *before = print(g);
         assert_int_equal(ot_model_clone(m, &copy), OT_OK);
-        assert_int_equal(ot_rematerialise_skips(copy->graph, OT_REMAT_WAITS, &s, 1), OT_OK);
-        assert_int_equal(ot_rematerialise_skips(g, OT_REMAT_WAITS, &s, 1), OT_OK);
+        assert_int_equal(ot_rematerialise_skips(copy->graph, copy->graph, OT_REMAT_WAITS, &s, 1),
+                         OT_OK);
+        assert_int_equal(ot_rematerialise_skips(g, g, OT_REMAT_WAITS, &s, 1), OT_OK);
         assert_int_equal(ot_verify(g), OT_OK);
         assert_int_equal(m->n_rematerialised, 1);
         assert_int_equal(m->rematerialised[0].n_nodes, 4);
@@ -155,8 +204,8 @@ static void repeated_and_taken_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(found_as_expected),
-                                       cmocka_unit_test(found_pooled),
-                                       cmocka_unit_test(repeated_and_taken_back)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(found_as_expected), cmocka_unit_test(found_pooled),
+        cmocka_unit_test(deep_and_dynamic), cmocka_unit_test(repeated_and_taken_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

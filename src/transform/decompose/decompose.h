@@ -81,8 +81,9 @@ uint32_t ot_rematerialise_find_norms(const ot_graph *g, ot_remat_norm *out, uint
 ot_status ot_rematerialise_norms(ot_graph *g, const uint32_t *splits, uint32_t n) OT_MUST_USE;
 /* Why a value waits for its last readers. */
 typedef enum ot_remat_kind {
-    OT_REMAT_WAITS, /* other nodes run before them, more than make it */
-    OT_REMAT_POOLED /* they need what all others reduce it to */
+    OT_REMAT_WAITS,  /* other nodes run before them, more than make it */
+    OT_REMAT_DEEP,   /* the same; more nodes may make it */
+    OT_REMAT_POOLED, /* they need what all others reduce it to */
 } ot_remat_kind;
 
 /* A value that waits for its last readers, and which they may compute once more. */
@@ -97,10 +98,11 @@ typedef struct ot_remat_skip {
 ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_kind kind, ot_remat_skip *out,
                                       uint32_t max, uint32_t *n) OT_MUST_USE;
 /* Make these values [n] twice: for those that read them soon, and for those that read them late.
+ * planned: g, or where its extents are dynamic the same graph at one size, which stays as it is.
  * Noted in the model (repeats). Names and numbers depend on the graph alone. Breaks and makes
  * ORDER and USES, keeps SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_rematerialise_skips(ot_graph *g, ot_remat_kind kind, const ot_id *values,
-                                 uint32_t n) OT_MUST_USE;
+ot_status ot_rematerialise_skips(ot_graph *g, const ot_graph *planned, ot_remat_kind kind,
+                                 const ot_id *values, uint32_t n) OT_MUST_USE;
 
 /* After the rewriting of regions: rematerialised values are made once again, where no region has
  * taken a part of that; what is whole still becomes the node that it was, but for normalisations

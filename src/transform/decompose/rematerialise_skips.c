@@ -21,7 +21,8 @@
  */
 #include "decompose_internal.h"
 
-#define HEAVY 2 /* so many products are computed again */
+#define HEAVY      2 /* so many products are computed again, */
+#define HEAVY_DEEP 6 /* of values that wait in an arena: thin ones, at the size of the input */
 
 /* Positions of nodes in the order of g; OT_NONE: does not run. */
 static uint32_t *positions(const ot_graph *g, ot_arena *a)
@@ -70,7 +71,8 @@ static bool find_skip(const ot_graph *g, ot_id v, ot_remat_kind kind, const uint
     for (uint32_t u = late; u < x->n_uses; u++)
         if (g->nodes[x->uses[u]].n_captured > 0) return false; /* subgraphs name what they read */
     if (kind == OT_REMAT_POOLED && !is_pooled(g, x, late)) return false;
-    return remat_find_chain(g, v, HEAVY, c, saved) && (kind == OT_REMAT_POOLED || wait > c->n);
+    return remat_find_chain(g, v, kind == OT_REMAT_DEEP ? HEAVY_DEEP : HEAVY, c, saved) &&
+           (kind == OT_REMAT_POOLED || wait > c->n);
 }
 
 ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_kind kind, ot_remat_skip *out,
@@ -92,9 +94,9 @@ ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_kind kind, ot_
     return at ? OT_OK : ot_fail_nomem(g->model->diag);
 }
 
-/* The late readers of v get a copy. */
-static ot_status repeat(ot_graph *g, ot_id v, ot_remat_kind kind, ot_rematerialised *made,
-                        bool *done)
+/* The late readers of v get a copy. planned: g at one size. */
+static ot_status repeat(ot_graph *g, const ot_graph *planned, ot_id v, ot_remat_kind kind,
+                        ot_rematerialised *made, bool *done)
 {
     ot_arena *a = ot_arena_new();
     const uint32_t *at = a ? positions(g, a) : NULL;
@@ -102,7 +104,7 @@ static ot_status repeat(ot_graph *g, ot_id v, ot_remat_kind kind, ot_remateriali
     int64_t saved;
     uint32_t wait;
     ot_status s = at ? OT_OK : ot_fail_nomem(g->model->diag);
-    *done = at && find_skip(g, v, kind, at, &c, &saved);
+    *done = at && find_skip(planned, v, kind, at, &c, &saved);
     if (*done) {
         const ot_value x = g->values[v];
         *made = (ot_rematerialised){.value = v, .n_nodes = c.n};
@@ -120,14 +122,15 @@ static ot_status repeat(ot_graph *g, ot_id v, ot_remat_kind kind, ot_remateriali
     return s;
 }
 
-ot_status ot_rematerialise_skips(ot_graph *g, ot_remat_kind kind, const ot_id *values, uint32_t n)
+ot_status ot_rematerialise_skips(ot_graph *g, const ot_graph *planned, ot_remat_kind kind,
+                                 const ot_id *values, uint32_t n)
 {
     ot_rematerialised *all = OT_NEW_N(g->model->arena, ot_rematerialised, n + 1u);
     if (!all) return ot_fail_nomem(g->model->diag);
     g->model->rematerialised = all;
     for (uint32_t k = 0; k < n; k++) {
         bool done;
-        OT_TRY(repeat(g, values[k], kind, &all[g->model->n_rematerialised], &done));
+        OT_TRY(repeat(g, planned, values[k], kind, &all[g->model->n_rematerialised], &done));
         g->model->n_rematerialised += done;
     }
     return OT_OK;
