@@ -83,6 +83,12 @@ def check_page(browser, name):
     check_width(page, name)
     if name in PRINTED:
         expect(page.pdf(f'{SHOTS}/{name}.pdf') >= 1, 'prints no page')
+        page.size(720, 1000)  # of a sheet between its margins
+        page.send('Emulation.setEmulatedMedia', media='print')
+        wide = page.js('document.documentElement.scrollWidth')  # all of it is made smaller for a table that is wider: by a sixth at most
+        expect(wide <= 864, f'is {wide} pixels wide on paper')
+        page.dark(False)
+        page.size(1280, 900)
     check_quiet(page)
     return page
 
