@@ -282,19 +282,25 @@ static bool is_better_dynamic(const ot_pick *given, const ot_pick *dynamic)
 
 /* The best of all groups with options o. The second group is dynamic beside a given size: it goes
  * where it cannot be planned at every size. */
-static ot_status run_groups(ot_laps *x, const ot_plan_options *o, ot_pick *best)
+static ot_status best_of_groups(ot_laps *x, const ot_plan_options *o, ot_pick *best)
 {
     OT_TRY(run_group(&x->groups[0], o, best));
-    if (x->n < 2 || !ot_candidates_compete(o)) return try_waiting(x, o, best);
+    if (x->n < 2 || !ot_candidates_compete(o)) return OT_OK;
     ot_pick other;
     const ot_status s = run_group(&x->groups[1], o, &other);
     if (s == OT_E_NOMEM) return s;
     if (s != OT_OK) {
         *x->r->diag = (ot_diag){0};
         ot_group_close(&x->groups[--x->n]);
-        return try_waiting(x, o, best);
+        return OT_OK;
     }
     if (is_better_dynamic(best, &other)) *best = other;
+    return OT_OK;
+}
+
+static ot_status run_groups(ot_laps *x, const ot_plan_options *o, ot_pick *best)
+{
+    OT_TRY(best_of_groups(x, o, best));
     return try_waiting(x, o, best);
 }
 

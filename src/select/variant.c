@@ -206,44 +206,50 @@ static bool is_pooled(ot_variant_kind kind)
     return kind == OT_VARIANT_POOLED || kind == OT_VARIANT_POOLED_ONE;
 }
 
+static bool is_skips(ot_variant_kind kind)
+{
+    return kind == OT_VARIANT_SKIPS || kind == OT_VARIANT_SKIPS_ONE;
+}
+
+static skips skips_of(const ot_variant_group *x, ot_variant_kind kind)
+{
+    const ot_variant *plain = &x->v[OT_VARIANT_PLAIN];
+    return (skips){.kind = is_pooled(kind)    ? OT_REMAT_POOLED
+                           : is_waiting(kind) ? OT_REMAT_DEEP
+                                              : OT_REMAT_WAITS,
+                   .planned = x->is_dynamic ? plain->design->graph : NULL,
+                   .least = (int64_t)(LARGE * (double)plain->c->own->untiled.peak_bytes),
+                   .most = is_one(kind) ? 1 : OT_REMAT_MAX,
+                   .held_by = is_waiting(kind) ? &x->last : NULL};
+}
+
 /* Make the kind's edits in m, a copy of the plain variant's graph; *n: of how many things. */
 static ot_status edit(const ot_variant_group *x, ot_variant_kind kind, ot_model *m, uint32_t *n)
 {
-    const ot_candidates *plain = x->v[OT_VARIANT_PLAIN].c;
-    const int64_t least = (int64_t)(LARGE * (double)plain->own->untiled.peak_bytes);
-    const uint32_t most = is_one(kind) ? 1 : OT_REMAT_MAX;
+    const skips how = skips_of(x, kind);
     uint32_t norms;
     *n = 0;
     if (kind == OT_VARIANT_WRAPS) return ot_move_wraps(m->graph, n);
-    skips how = {.kind = OT_REMAT_POOLED, .least = least, .most = most};
     if (is_pooled(kind)) return make_skips(m, &how, n);
-    if (is_waiting(kind) || kind == OT_VARIANT_SKIPS || kind == OT_VARIANT_SKIPS_ONE) {
-        /* SKIPS: where values of the whole graph have one block that is placed before it runs */
-        if (!is_waiting(kind) && !ot_runtime_places_all(x->r->target->runtime)) return OT_OK;
-        how.kind = is_waiting(kind) ? OT_REMAT_DEEP : OT_REMAT_WAITS;
-        how.held_by = is_waiting(kind) ? &x->last : NULL;
+    /* where values of the whole graph have one block that is placed before it runs */
+    if (is_skips(kind) && !ot_runtime_places_all(x->r->target->runtime)) return OT_OK;
+    if (is_skips(kind) || is_waiting(kind)) {
         OT_TRY(make_skips(m, &how, n));
         return *n > 0 ? ot_decompose_norms(m->graph, true, &norms) : OT_OK;
     }
     OT_TRY(ot_decompose_norms(m->graph, kind != OT_VARIANT_NO_SOFTMAX, &norms));
     *n = norms;
     if (kind == OT_VARIANT_AGAIN || kind == OT_VARIANT_AGAIN_ONE)
-        OT_TRY(make_again(m, least, most, n));
+        OT_TRY(make_again(m, how.least, how.most, n));
     return OT_OK;
 }
 
 /* With dynamic shapes: values that wait are made again in the file's graph. */
 static ot_status make_dynamic_waiting(ot_variant_group *x, ot_variant *v)
 {
-    const ot_variant *plain = &x->v[OT_VARIANT_PLAIN];
-    const int64_t peak = plain->c->own->untiled.peak_bytes;
-    skips how = {.kind = OT_REMAT_DEEP,
-                 .planned = plain->design->graph,
-                 .least = (int64_t)(LARGE * (double)peak),
-                 .most = is_one(v->kind) ? 1 : OT_REMAT_MAX,
-                 .held_by = &x->last};
+    const skips how = skips_of(x, v->kind);
     uint32_t n;
-    OT_TRY(copy_of(plain->model, x->r->diag, &v->model));
+    OT_TRY(copy_of(x->v[OT_VARIANT_PLAIN].model, x->r->diag, &v->model));
     OT_TRY(make_skips(v->model, &how, &n));
     if (n > 0) return ot_sizes_bind(x->r, v);
     ot_model_free(v->model);
