@@ -19,6 +19,7 @@
 #include <math.h>
 
 #include "engine/core/half.h"
+#include "engine/core/simd.h"
 #include "engine/cpu/move/box_leaf.h"
 #include "engine/cpu/rows/rows.h"
 
@@ -119,7 +120,8 @@ AVX512 static void multiply_two_groups(const tile *t)
     }
 }
 
-static bool has_avx512(void) { return __builtin_cpu_supports("avx512f"); }
+/* ONEDNN_MAX_CPU_ISA may forbid it, as for convolutions. */
+static bool has_avx512(void) { return ot_simd_block() == 16 && __builtin_cpu_supports("avx512f"); }
 #else
 static void multiply_two_groups(const tile *t) { (void)t; /* not called */ }
 static bool has_avx512(void) { return false; }
@@ -128,13 +130,13 @@ static bool has_avx512(void) { return false; }
 /* All rows [0, m) of a packed A. */
 static void multiply_all(tile *t, const float *a, float *c, int64_t m)
 {
-    int64_t first = 0;
-    for (; has_avx512() && first + 2 * MR <= m; first += 2 * MR) {
-        t->a = a + first * t->k;
-        t->c = c + first * WIDE;
+    const int64_t paired = has_avx512() ? m / (2 * MR) * (2 * MR) : 0;
+    for (int64_t i = 0; i < paired; i += 2 * MR) {
+        t->a = a + i * t->k;
+        t->c = c + i * WIDE;
         multiply_two_groups(t);
     }
-    for (int64_t i = first; i < m; i += MR) {
+    for (int64_t i = paired; i < m; i += MR) {
         t->a = a + i * t->k;
         t->c = c + i * WIDE;
         multiply_tile(t, ot_min(MR, m - i));
