@@ -502,16 +502,17 @@ wheel-parts: $(SHARED) $(BUILD)/shared-program $(if $(filter yes,$(ENGINE)),$(OR
 # Objects of the two builds differ. Without GLPK: nothing in the wheel is under the GPL.
 BUILD_WHEEL  := build/wheel$(if $(filter yes,$(ENGINE)),,-no-engine)
 CFLAGS_WHEEL := -fPIC -fvisibility=hidden
+# `+` where it is used: make does not see $(MAKE) in it, and would compile one file at a time.
 MAKE_WHEEL    = $(MAKE) --no-print-directory GLPK=no BUILD=$(BUILD_WHEEL) OPT=-O2 CFLAGS='$(CFLAGS_WHEEL)'
 
 # build/wheel/libonnxtile_ort.so, for SessionOptions.register_custom_ops_library
 ort-library:
 	$(if $(filter yes,$(ENGINE)),,$(error The library of operators is the engine's: not with ENGINE=no))
-	@$(MAKE_WHEEL) build/wheel/libonnxtile_ort.so
+	+@$(MAKE_WHEEL) build/wheel/libonnxtile_ort.so
 
 wheel:
 	$(Q)ENGINE=$(ENGINE) GLPK=no scripts/setup.sh wheel
-	@$(MAKE_WHEEL) wheel-parts
+	+@$(MAKE_WHEEL) wheel-parts
 	@BUILD=$(BUILD_WHEEL) VERSION=$(VERSION) CC='$(CC)' scripts/wheel.sh dist
 
 sdist:

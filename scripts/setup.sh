@@ -20,6 +20,10 @@
 # fails with the list of what is missing; TESTS=no leaves out what only tests need.
 set -eu
 cd "$(dirname "$0")/.."
+# One at a time: `make -j release` prepares one environment for the wheel and for the archive, and apt-get may run once only.
+if [ -z "${SETUP_ALONE:-}" ] && command -v flock >/dev/null && mkdir -p build 2>/dev/null; then
+    SETUP_ALONE=yes exec flock --close build/.setup.lock bash scripts/setup.sh "$@"
+fi
 what=${1:-build}
 read -r -a cc <<<"${CC:-gcc}" # may be called by another one: "ccache gcc"
 

@@ -18,4 +18,10 @@ for name in bash cat dirname env grep make sed; do ln -s "$(command -v $name)" "
 expect 1 env PATH="$tmp/bin" INSTALL=no TESTS=no GLPK=no "$tmp/bin/bash" "$root/scripts/setup.sh" build
 grep -q '^setup: please install: .*gcc.*protobuf-c-compiler' "$tmp/err" || fail "missing packages are not named: $(cat "$tmp/err")"
 grep -q cmocka "$tmp/err" && fail "what tests alone need is asked for"
+
+# one at a time: both would make the same environment
+mkdir -p "$tmp/tree/scripts" "$tmp/tree/build"
+cp "$root/scripts/setup.sh" "$tmp/tree/scripts/"
+expect 0 "$tmp/tree/scripts/setup.sh" missing
+expect 124 flock "$tmp/tree/build/.setup.lock" timeout 3 "$tmp/tree/scripts/setup.sh" missing
 finish
