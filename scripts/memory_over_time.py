@@ -83,9 +83,9 @@ def svg(title, curves):
     text += [f'<text x="{LEFT}" y="{HEIGHT - 8}">0 s</text>', f'<text x="{WIDTH - 12}" y="{HEIGHT - 8}" text-anchor="end">{longest:.1f} s</text>']
     for name, samples in curves.items():
         peak = max(mb for _, mb in samples)
-        y = HEIGHT - BOTTOM - peak * scale_y
+        y = HEIGHT - BOTTOM - peak * scale_y + (18 if peak == top else -8)  # where curves have come to rest, off the lines
         text += [f'<polyline fill="none" stroke="{COLOURS[name]}" stroke-width="1.5" points="{line(samples, scale_x, scale_y)}"/>',
-                 f'<text x="{LEFT + 8}" y="{y - 6:.1f}" style="fill:{COLOURS[name]}">{name}: at most {peak:.0f} MB</text>']
+                 f'<text x="{WIDTH - 12}" y="{y:.1f}" text-anchor="end" style="fill:{COLOURS[name]}">{name}: at most {peak:.0f} MB</text>']
     return '\n'.join([*text, '</svg>', ''])
 
 

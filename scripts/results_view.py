@@ -7,7 +7,7 @@ import statistics
 
 README_ROWS = (('networks', 'fsrcnn_x2_540p', 'FSRCNN x2, 960 x 540'), ('real', 'waifu2x_upconv7', 'waifu2x, 526 x 526'),
                ('networks', 'vit_4096_tokens', 'ViT, 4096 tokens, 2 layers'), ('real', 'taef2_decoder@1024', 'TAEF2 decoder, 1024 x 1024'),
-               ('networks', 'mobilenet_v2_1024', 'MobileNetV2, 1024 x 1024'), ('networks', 'unet16_1024', 'U-Net, 1024 x 1024'))
+               ('networks', 'unet16_1024', 'U-Net, 1024 x 1024'))
 
 # Of process-memory: one model of each kind and size, those that gain least among them.
 PROCESS_ROWS = ('resnet50_640', 'deeplabv3_resnet50_513', 'r3d_18_16x112', 'maxvit_tiny_448', 'segformer_b0_512', 'bert_base_512', 'dpt_384',

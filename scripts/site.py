@@ -47,10 +47,40 @@ def read(path):
 
 # ---- reference ----
 
-def signature(f):
-    """A function as it is called: names, types and defaults."""
+def broken(text):
+    """A signature that is too long for a line: one parameter each."""
+    first, last, deep = text.index("(") + 1, text.rindex(")", 0, text.find(" -> ") if " -> " in text else None), 0
+    parts = [""]
+    for c in text[first:last]:
+        deep += (c in "([{") - (c in ")]}")
+        if c == "," and not deep:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return "\n".join([text[:first], *(f"    {p.strip()}," for p in parts), text[last:]])
+
+
+def signature(f, whole=True):
+    """A function as it is called: names, types and defaults; whole: on as many lines as it takes."""
     text = f"{f.name}({ast.unparse(f.args)})" + (f" -> {ast.unparse(f.returns)}" if f.returns else "")
-    return re.sub(r"'([^']*\[[^']*|[A-Z]\w*)'", r"\1", text).replace("self, ", "").replace("(self)", "()")
+    text = re.sub(r"'([^']*\[[^']*|[A-Z]\w*)'", r"\1", text).replace("self, ", "").replace("(self)", "()")
+    return broken(text) if whole and len(text) > 72 else text
+
+
+def with_list(doc, f):
+    """A docstring whose parameters, `name: what it is`, are items of a list."""
+    names = "|".join(a.arg for a in [*f.args.args, *f.args.kwonlyargs])
+    begins = re.compile(rf"(?:^|[.;)] )({names})((?:, [\w ]+)?):\s", re.M)
+
+    def item(m):
+        return f"{m[0][0] if m[0][0] in '.;)' else ''}\n- **`{m[1]}`**{m[2]}: "
+
+    told = []
+    for paragraph in doc.split("\n\n"):
+        before, found, items = begins.sub(item, paragraph).partition("\n- ") if not paragraph.startswith(" ") else (paragraph, "", "")
+        items = re.sub(r"\n+(- |Raises )", lambda m: "\n" + "\n" * (m[1][0] == "R") + m[1], items)
+        told += [before] * bool(before) + ["- " + items] * bool(found)
+    return "\n\n".join(told)
 
 
 def dedented(text):
@@ -62,18 +92,18 @@ def dedented(text):
 
 def described(node, name, level):
     """Heading, signature and docstring of a function, or of a class and what is public in it."""
-    shown = node.body[0] if isinstance(node, ast.ClassDef) and False else node
     out = [f"{'#' * level} `{name}`", ""]
     if isinstance(node, ast.FunctionDef):
         out += ["```python", signature(node), "```", ""]
-    doc = ast.get_docstring(shown, clean=False)
-    out += [dedented(doc), ""] if doc else []
+    doc = ast.get_docstring(node, clean=False)
+    if doc:
+        out += [with_list(dedented(doc), node) if isinstance(node, ast.FunctionDef) else dedented(doc), ""]
     for inner in node.body if isinstance(node, ast.ClassDef) else []:
         if isinstance(inner, ast.FunctionDef) and (inner.name == "__init__" or not inner.name.startswith("_")):
             own = ast.get_docstring(inner, clean=False)
             kind = "property" if any(ast.unparse(d) == "property" for d in inner.decorator_list) else None
-            head = inner.name + (f" -> {ast.unparse(inner.returns)}" if inner.returns else "") if kind else signature(inner)
-            out += [f"**`{head}`**", ""] + ([dedented(own), ""] if own else [])
+            head = inner.name + (f" -> {ast.unparse(inner.returns)}" if inner.returns else "") if kind else signature(inner, whole=False)
+            out += [f"**`{head}`**", ""] + ([with_list(dedented(own), inner), ""] if own else [])
     return out
 
 
@@ -146,6 +176,8 @@ def stage(folder):
             shutil.copytree(source, target)
         else:
             shutil.copy(source, target)
+    with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as f:
+        f.write("---\nhide: [navigation]\n---\n" + read("README.md"))  # one page: its place is for the lines of code
     os.mkdir(os.path.join(folder, "made"))
     for name, text in (("reference-python", python_reference()), ("reference-c", c_reference()), ("reports-gallery", gallery())):
         with open(os.path.join(folder, "made", name + ".md"), "w", encoding="utf-8") as f:

@@ -198,6 +198,9 @@ def check_html(stem, root):
 
     walk(tree, False, False)
     if sum(1 for _ in tree.iter(XHTML + 'script')) != 1: wrong(stem, 'HTML: not one script')
+    for chip in tree.iterfind(f".//{XHTML}ul[@class='chips']/{XHTML}li"):
+        text = ''.join(chip.itertext())
+        if re.match(r'(model|written to) .*/', text): wrong(stem, f'HTML: names a folder of this machine: {text}')
     for card in root.findall('cards/card'):
         for name in ('before', 'after', 'bound'):
             if card.get(name) is not None and tree.find(f".//*[@data-card='{card.get('id')}']//{XHTML}data[@value='{card.get(name)}']") is None:

@@ -29,7 +29,11 @@ def check_references():
     python = site.python_reference()
     for name in ("tile", "Session", "Stepper", "apply", "TilePass", "UsageError"):
         need(f"Python's {name} has no heading", f"### `{name}`\n" in python)
-    need("signature of tile", re.search(r"^tile\(model: Model, out: .*goal: .*\) -> ", python, re.M))
+    need("signature of tile, one parameter a line", re.search(r"^tile\(\n    model: Model,\n    out: .*\n    \*,\n    goal: .*,\n(    .*,\n)+\) -> Tuple", python, re.M))
+    need("a short signature, on one line", re.search(r"^ort_library\(\) -> ", python, re.M))
+    for item in ("**`budget`**: bytes that the whole", "**`design`**: the size", "**`ort_operators`**, for that one: "):
+        need(f"no item of a list: {item}", f"\n- {item}" in python)
+    need("what follows a list is no part of it", "\n\nRaises ModelError naming node" in python)
     need("docstring of tile", "Rewrite a model so that chains of operators run tile by tile." in python)
 
 

@@ -222,8 +222,8 @@ static void put_header(html *h)
         html_close(h);
     }
     if (f->kind != OT_FACTS_MEMORY) put_chip(h, "goal", f->goal);
-    put_chip(h, "model", f->model);
-    put_chip(h, "written to", f->output);
+    put_chip(h, "model", f->model ? html_file_name(f->model) : NULL); /* pages are passed on */
+    put_chip(h, "written to", f->output ? html_file_name(f->output) : NULL);
     html_close(h);
     html_close(h);
 }
