@@ -10,8 +10,9 @@
 A step back is a plan that is worse than one of a tighter limit: in seconds (goal time), in bytes that the process grows by (goal
 memory) or takes in all (under a budget), in live ones where these are not known. A budget that is not kept (exit 3) is worse than any
 plan. What is worse in one figure and better in the other that is weighed with it is counted apart ("traded"): growth and the whole
-process with more slowdown; under a budget, less memory at a slowdown that goal memory does not take of itself; time and growth with a
-larger fast memory, where the untiled model is faster, too, from which --max-slowdown counts, and larger tiles as fast as small ones.
+process with more slowdown; under a budget, less memory at a slowdown that goal memory does not take of itself; growth, the whole process
+and time with a larger fast memory, where the untiled model is faster, too, from which --max-slowdown counts, and larger tiles as fast as
+small ones.
 
 A folder is read as its models.json says ("name", "file", "shapes", "dynamic"), else as its *.onnx. Each model ends a line with the
 sums so far; closes with `N runs N steps back, N traded`; exit 1 when one is a step back.
@@ -58,22 +59,23 @@ def seconds_of(plan):
 
 
 class Upward:
-    """Plans under limits that become looser. other: a figure that a plan may be better in instead."""
+    """Plans under limits that become looser. others: figures that a plan may be better in instead."""
 
-    def __init__(self, measure, other=None):
-        self.measure, self.other, self.plans, self.runs, self.back, self.traded = measure, other, [], 0, [], []
+    def __init__(self, measure, *others):
+        self.measure, self.others, self.plans, self.runs, self.back, self.traded = measure, others, [], 0, [], []
 
     def take(self, said, plan):
         """plan None: refused."""
         self.runs += 1
         value = self.measure(plan) if plan else float('inf')
+        figures = [other(plan) for other in self.others] if plan else []
         worse = [p for p in self.plans if value > p[1] * (1 + ABOUT)]
-        both = [p for p in worse if not (self.other and plan) or self.other(plan) >= p[2] * (1 - ABOUT)]
+        both = [p for p in worse if all(f >= was * (1 - ABOUT) for f, was in zip(figures, p[2]))]
         if worse:
             least = min(both or worse, key=lambda p: p[1])
             (self.back if both else self.traded).append(f'{least[0]}: {least[1]:.9g} -> {said}: {value:.9g}')
         if plan:
-            self.plans.append((said, value, self.other(plan) if self.other else 0))
+            self.plans.append((said, value, figures))
 
 
 def try_plan(o, model, options):
@@ -98,7 +100,7 @@ def run_budgets(o, model, untiled):
         return max(0, seconds_of(plan) / untiled['time_seconds'] - 1 - SLOWDOWN)
 
     for goal, measure in (('time', seconds_of), ('memory', process_of)):
-        up = Upward(measure, beyond if goal == 'memory' else None)
+        up = Upward(measure, *([beyond] if goal == 'memory' else []))
         for k in TENTHS:
             budget = str(int(whole * k / 10))
             up.take(f'goal {goal}, budget {k}0 %', try_plan(o, model, ['--goal', goal, '--memory-budget', budget]))
@@ -107,7 +109,7 @@ def run_budgets(o, model, untiled):
 
 
 def run_fast(o, model):
-    time, memory = Upward(seconds_of, bytes_of), Upward(bytes_of, seconds_of)
+    time, memory = Upward(seconds_of, bytes_of), Upward(bytes_of, seconds_of, process_of)
     for size in FAST:
         time.take(f'goal time, --l2 {size}', try_plan(o, model, ['--l2', size]))
         memory.take(f'goal memory, --l2 {size}', try_plan(o, model, ['--goal', 'memory', '--l2', size]))

@@ -130,6 +130,7 @@ static ot_status load_target(ot_run *r)
     OT_TRY(ot_target_load(o->target, o->threads, r->diag, &r->target));
     if (o->emit_engine) use_calibration(r);
     if (o->l2_bytes) ot_target_set_l2(&r->target, o->l2_bytes);
+    r->options.plan.search.smaller_fast = o->l2_bytes > 0;
     if (o->weight_bytes) r->target.weight_bytes = o->weight_bytes;
     if (o->runtime)
         OT_TRY(ot_target_set_runtime(&r->target, o->runtime, r->diag));

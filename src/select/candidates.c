@@ -21,6 +21,7 @@
 #define ORDERS       3
 #define DATA_FILE    (1 << 20) /* bytes of weights for which a file of their own is written */
 #define WEIGHTS_PART 0.35      /* of the process: a model with a data file and nothing else */
+#define TIME_ABOUT   1e-9      /* sums of seconds differ by rounding */
 #define HALVINGS     4         /* of the price of kept bytes in a plan to begin with */
 
 bool ot_candidates_compete(const ot_plan_options *o)
@@ -441,6 +442,33 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
         OT_TRY(ot_candidates_refine(x, &won));
     }
     return measure(x, &won, out);
+}
+
+/* x->how: as `of` is written, in x's own memory. */
+static ot_status write_as(ot_candidates *x, const ot_outcome *of)
+{
+    x->how = of->how;
+    x->block_s = ot_first_block_seconds(x, of->how.first_block);
+    if (of->how.n_plain == 0) return OT_OK;
+    x->how.plain = ot_memdup(x->arena, of->how.plain, of->how.n_plain * sizeof *of->how.plain);
+    return x->how.plain ? OT_OK : ot_fail_nomem(x->g->model->diag);
+}
+
+ot_status ot_candidates_again(ot_candidates *x, const ot_outcome *of, ot_outcome *out, bool *found)
+{
+    ot_plan *p;
+    *found = false;
+    OT_TRY(ot_plan_like(x->g, x->t, of->set.all, of->set.n, true, &p));
+    if (!OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, p)) {
+        ot_plan_free(p);
+        return ot_fail_nomem(x->g->model->diag);
+    }
+    if (p->n_spare < of->set.n) return OT_OK;
+    const ot_region_set set = {.all = p->spare, .n = p->n_spare};
+    OT_TRY(write_as(x, of));
+    OT_TRY(measure(x, &set, out));
+    *found = out->seconds <= x->untiled_s * (1 + x->o.max_slowdown + TIME_ABOUT);
+    return OT_OK;
 }
 
 ot_status ot_candidates_tells_process(const ot_candidates *x, bool *told)

@@ -153,6 +153,11 @@ void ot_candidates_close(ot_candidates *x);
 /* The best that is found with so much slowdown; x->own is the plan that the options alone give.
  * Where sets compete, later laps have a larger slowdown. Fails: as ot_planner_plan. */
 ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out) OT_MUST_USE;
+/* An outcome of another of the same graph, for another fast memory, as one of x: with x's costs.
+ * *found false: a region is none here, or it takes longer than x's lap at hand allows. After a
+ * lap. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_again(ot_candidates *x, const ot_outcome *of, ot_outcome *out,
+                              bool *found) OT_MUST_USE;
 /* An outcome as a plan, with its figures; x gives the plans away that it still needs, and can but
  * be closed then. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **out) OT_MUST_USE;
@@ -302,6 +307,8 @@ ot_status ot_candidates_plain_maps(ot_candidates *x, ot_region_set *won) OT_MUST
 /* Let a tensor come before the branch runs where *won then takes less by enough, within its time:
  * x->how, won->bytes, x->block_s. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_first_block(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
+/* What such a tensor takes; bytes 0: 0. */
+double ot_first_block_seconds(const ot_candidates *x, int64_t bytes);
 
 /* ---- region_sets.c ---- */
 

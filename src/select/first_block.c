@@ -20,7 +20,7 @@
 #define SAVES       0.97 /* of the process */
 
 /* The zeros are written in every run. */
-static double seconds_of(const ot_candidates *x, int64_t bytes)
+double ot_first_block_seconds(const ot_candidates *x, int64_t bytes)
 {
     return (double)bytes / x->t->bw_slow;
 }
@@ -41,7 +41,7 @@ ot_status ot_candidates_first_block(ot_candidates *x, ot_region_set *won)
         const int64_t block = (int64_t)(part * (double)without.growth);
         if (block >= least) continue;
         x->how.first_block = block;
-        x->block_s = seconds_of(x, block);
+        x->block_s = ot_first_block_seconds(x, block);
         if (won->gain - x->unpacked_s - x->block_s < -x->o.max_slowdown * x->untiled_s) continue;
         OT_TRY(ot_candidates_simulate(x, won->all, won->n, &f));
         if (f.growth >= least) continue;
@@ -49,7 +49,7 @@ ot_status ot_candidates_first_block(ot_candidates *x, ot_region_set *won)
         best = block;
     }
     x->how.first_block = best;
-    x->block_s = seconds_of(x, best);
+    x->block_s = ot_first_block_seconds(x, best);
     OT_TRY(ot_candidates_simulate(x, won->all, won->n, &f));
     OT_TRY(ot_candidates_score(x, won->all, won->n, &bytes));
     if (ot_dbg['P'])

@@ -28,6 +28,20 @@ static const double SLOWDOWNS[] = {0,   0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 
                                    0.4, 0.5,  0.75, 1,    1.5, 2,    3,   5,    10};
 #define COARSE 0.05 /* where sets of regions are simulated, a lap takes long: no limits below */
 
+ot_status ot_laps_open_groups(ot_laps *x, bool widened, bool *any)
+{
+    const ot_select_request *r = x->r;
+    OT_TRY(ot_group_open(r, r->is_dynamic, widened, &x->groups[0], any));
+    x->n = *any ? 1 : 0;
+    if (!*any || !r->unbound) return OT_OK;
+    bool also;
+    const ot_status s = ot_group_open(r, true, widened, &x->groups[1], &also);
+    if (s == OT_E_NOMEM) return s;
+    if (s != OT_OK) *r->diag = (ot_diag){0};
+    x->n = s == OT_OK && also ? 2 : 1;
+    return OT_OK;
+}
+
 /* ---- one variant ---- */
 
 ot_status ot_laps_open(const ot_variant_group *x, ot_variant *v, const ot_plan_options *o)

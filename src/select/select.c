@@ -9,8 +9,6 @@
 
 #include <math.h>
 
-#define GROUPS_MAX 4
-
 typedef struct selecting {
     ot_laps laps;
     /* budget */
@@ -169,23 +167,9 @@ static bool pays_widened(const ot_select_request *r, const ot_pick *p)
                r->target->runtime->margins.wins * (double)base.untiled;
 }
 
-static ot_status open_groups(selecting *x, bool widened, bool *any)
-{
-    const ot_select_request *r = x->laps.r;
-    OT_TRY(ot_group_open(r, r->is_dynamic, widened, &x->laps.groups[0], any));
-    x->laps.n = *any ? 1 : 0;
-    if (!*any || !r->unbound) return OT_OK;
-    bool also;
-    const ot_status s = ot_group_open(r, true, widened, &x->laps.groups[1], &also);
-    if (s == OT_E_NOMEM) return s;
-    if (s != OT_OK) *r->diag = (ot_diag){0};
-    x->laps.n = s == OT_OK && also ? 2 : 1;
-    return OT_OK;
-}
-
 static void close_groups(selecting *x)
 {
-    for (uint32_t k = 0; k < GROUPS_MAX; k++) ot_group_close(&x->laps.groups[k]);
+    for (uint32_t k = 0; k < OT_LAPS_GROUPS; k++) ot_group_close(&x->laps.groups[k]);
     x->laps.n = 0;
 }
 
@@ -193,7 +177,7 @@ static void close_groups(selecting *x)
 static ot_status select_typed(selecting *x, bool widened, ot_pick *p, bool *found)
 {
     const ot_plan_options *o = x->laps.r->options;
-    OT_TRY(open_groups(x, widened, found));
+    OT_TRY(ot_laps_open_groups(&x->laps, widened, found));
     if (!*found) return OT_OK;
     const bool limited = o->memory_budget > 0 && !o->force;
     ot_status s = limited ? find_in_budget(x, p) : ot_laps_find(&x->laps, o, p);
@@ -203,6 +187,7 @@ static ot_status select_typed(selecting *x, bool widened, ot_pick *p, bool *foun
         s = refuse_untiled(x);
     if (s == OT_E_BUDGET && o->best_effort && o->memory_budget > 0) s = find_least(x, p);
     OT_TRY(s);
+    if (!limited) OT_TRY(ot_laps_smaller_fast(&x->laps, widened, o, p));
     *found = !widened || pays_widened(x->laps.r, p);
     return OT_OK;
 }
@@ -313,9 +298,9 @@ static ot_status select_read(const ot_select_request *r, ot_selection *out)
     ot_figures whole;
     const ot_folded folded = out->folded;
     *out = (ot_selection){.arena = ot_arena_new(), .missed = "", .folded = folded};
-    out->groups = out->arena ? OT_NEW_N(out->arena, ot_variant_group, GROUPS_MAX) : NULL;
+    out->groups = out->arena ? OT_NEW_N(out->arena, ot_variant_group, OT_LAPS_GROUPS) : NULL;
     if (!out->groups) return ot_fail_nomem(r->diag);
-    out->n_groups = GROUPS_MAX;
+    out->n_groups = OT_LAPS_GROUPS;
     OT_TRY(ot_select_narrow(r, &out->narrowed, &narrowed, &whole));
     if (!out->narrowed) return select_narrowed(r, out);
     q.unbound = NULL; /* windows are those of one size */

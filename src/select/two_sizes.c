@@ -189,7 +189,7 @@ ot_status ot_candidates_vary(ot_candidates *x, ot_region_set *won)
     if (!like) return ot_fail_nomem(x->g->model->diag);
     const uint32_t n = vary(won, like);
     if (n == 0) return OT_OK;
-    OT_TRY(ot_plan_like(x->g, x->t, like, n, &p));
+    OT_TRY(ot_plan_like(x->g, x->t, like, n, false, &p));
     OT_TRY(ot_candidates_offer(x, p));
     return ot_candidates_climb(x, won);
 }

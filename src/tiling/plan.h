@@ -153,6 +153,9 @@ typedef struct ot_search_settings {
      * never better */
     bool one_lap;
     bool try_slower; /* see ot_selection.slower */
+    /* goal memory: plans as for smaller fast memories compete, where the user said how large it is:
+     * a larger one is to bring no worse plan */
+    bool smaller_fast;
 } ot_search_settings;
 
 typedef struct ot_plan_options {

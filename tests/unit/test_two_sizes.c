@@ -167,7 +167,7 @@ static ot_plan *in_tiles(rig *r, ot_graph *g, int64_t rows)
     ot_region like = r->plan->regions[0];
     ot_plan *p;
     like.dims[0].tile = rows;
-    assert_int_equal(ot_plan_like(g, &r->target, &like, 1, &p), OT_OK);
+    assert_int_equal(ot_plan_like(g, &r->target, &like, 1, false, &p), OT_OK);
     assert_int_equal(p->n_regions, 0);
     return p;
 }

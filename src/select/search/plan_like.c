@@ -16,9 +16,15 @@ static bool has_nodes(const ot_region *r, const ot_region *like)
     return true;
 }
 
+/* The axis of v is cut, at another size into two whole tiles at least. */
+static bool is_cut(const ot_value *v, int8_t axis, int64_t tile, bool same_size)
+{
+    return ot_value_is_static(v) && (same_size ? tile : 2 * tile - 1) < v->dims[axis];
+}
+
 /* `like` in s; *found false: it cannot be. */
 static ot_status build_like(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_region *like,
-                            ot_arena *a, ot_region *r, bool *found)
+                            bool same_size, ot_arena *a, ot_region *r, bool *found)
 {
     ot_choice c = {
         .first = like->first, .end = like->last, .n_dims = like->n_dims, .form = like->form};
@@ -32,7 +38,7 @@ static ot_status build_like(const ot_seq *s, ot_walk *w, const ot_target *t, con
     for (uint32_t d = 0; d < c.n_dims; d++) {
         c.axes[d] = sink->axis[d];
         c.tile[d] = like->dims[d].tile;
-        if (!ot_value_is_static(v) || 2 * c.tile[d] > v->dims[c.axes[d]]) return OT_OK;
+        if (!is_cut(v, c.axes[d], c.tile[d], same_size)) return OT_OK;
     }
     OT_TRY(ot_region_build(s, w, &c, a, r));
     if (!has_nodes(r, like)) return OT_OK;
@@ -45,7 +51,7 @@ static ot_status build_like(const ot_seq *s, ot_walk *w, const ot_target *t, con
 }
 
 static ot_status build_all(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n,
-                           ot_arena *scratch, ot_plan *p)
+                           bool same_size, ot_arena *scratch, ot_plan *p)
 {
     ot_seq s;
     ot_walk w;
@@ -56,14 +62,14 @@ static ot_status build_all(ot_graph *g, const ot_target *t, const ot_region *lik
     if (!p->spare) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < n; k++) {
         bool found;
-        OT_TRY(build_like(&s, &w, t, &like[k], p->arena, &p->spare[p->n_spare], &found));
+        OT_TRY(build_like(&s, &w, t, &like[k], same_size, p->arena, &p->spare[p->n_spare], &found));
         p->n_spare += found;
     }
     return OT_OK;
 }
 
 ot_status ot_plan_like(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n,
-                       ot_plan **out)
+                       bool same_size, ot_plan **out)
 {
     ot_arena *scratch = ot_arena_new(), *arena = ot_arena_new();
     ot_plan *p = arena ? OT_NEW(arena, ot_plan) : NULL;
@@ -71,7 +77,7 @@ ot_status ot_plan_like(ot_graph *g, const ot_target *t, const ot_region *like, u
     *out = NULL;
     if (s == OT_OK) {
         p->arena = arena;
-        s = build_all(g, t, like, n, scratch, p);
+        s = build_all(g, t, like, n, same_size, scratch, p);
     }
     ot_arena_free(scratch);
     if (s == OT_OK)

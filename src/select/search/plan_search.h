@@ -30,10 +30,11 @@ ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *
                         ot_plan **out) OT_MUST_USE;
 /* A plan of no regions; its spare ones are like regions [n] of plans of g, or of a graph with
  * the same nodes at another size: the same nodes, axes, rows of a tile and form, with g's
- * extents and exact figures. Left out is what is not legal, or less than two tiles. Requires
- * ORDER, USES, SHAPES; keeps them. Fails: OT_E_NOMEM. */
+ * extents and exact figures. Left out is what is not legal, or less than two whole tiles;
+ * same_size: of plans of g as it is, of which no tile is all. Requires ORDER, USES, SHAPES; keeps
+ * them. Fails: OT_E_NOMEM. */
 ot_status ot_plan_like(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n,
-                       ot_plan **out) OT_MUST_USE;
+                       bool same_size, ot_plan **out) OT_MUST_USE;
 /* What a plan is put together of. */
 typedef struct ot_plan_parts {
     const ot_region *regions; /* [n] in topological order, disjoint, of plans of the graph */
