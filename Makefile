@@ -164,7 +164,8 @@ help:
 
 # ---- configuration: found (and installed) once ----
 
-NO_CONFIG := clean help format format-check
+# The last build without GLPK, as a make of their own: nothing of GLPK is to be installed for them.
+NO_CONFIG := clean help format format-check wheel sdist release ort-library
 CONFIG    := build/config-$(ENGINE)$(if $(filter yes,$(GLPK)),,-no-glpk).mk
 ifneq ($(filter-out $(NO_CONFIG),$(or $(MAKECMDGOALS),all)),)
 include $(CONFIG)

@@ -24,4 +24,10 @@ mkdir -p "$tmp/tree/scripts" "$tmp/tree/build"
 cp "$root/scripts/setup.sh" "$tmp/tree/scripts/"
 expect 0 "$tmp/tree/scripts/setup.sh" missing
 expect 124 flock "$tmp/tree/build/.setup.lock" timeout 3 "$tmp/tree/scripts/setup.sh" missing
+
+# nothing of GLPK is asked for by who makes a wheel
+cp "$root/Makefile" "$tmp/tree/"
+expect 2 env PATH="$tmp/bin" INSTALL=no "$tmp/bin/make" -C "$tmp/tree" wheel
+grep -q '^setup: please install: .*protobuf-c-compiler' "$tmp/err" || fail "missing packages are not named: $(cat "$tmp/err")"
+grep -q glpk "$tmp/err" && fail "a wheel needs no GLPK: $(cat "$tmp/err")"
 finish
