@@ -2,8 +2,8 @@
  *
  *   all of it   laps of each limit on time -------------------------------------> kept
  *   a half      the same, for such a target --> its regions, at costs of all --> kept, if better
- *   an eighth   where the half brought nothing
- *   64 KiB      where the eighth did not, either; of a small graph: each half
+ *   a quarter   where the half brought something, and so on; of a small graph each half
+ *   64 KiB      where a size brought nothing
  *
  * What untiled nodes and large tiles cost depends on what the fast memory holds, and with that
  * which tilings a search tries at all: SqueezeNet held 4.59 MB in 17.0 ms where tiles had 128 KiB,
@@ -13,9 +13,9 @@
 
 #define LEAST_FAST (INT64_C(64) << 10) /* bytes */
 /* nodes of plans for sizes, one after the other, that bring nothing: a large graph has fewer */
-#define VAIN_NODES 300
-#define SMALL      7    /* sizes in vain of a graph that may have each */
-#define LARGE      3    /* of others */
+#define VAIN_NODES 150
+#define SMALL      7    /* such sizes of a graph that may have each half */
+#define LARGE      2    /* of others */
 #define LESS       0.98 /* predictions that differ by less are taken to be equal */
 
 static bool looks_for_less(const ot_laps *x, const ot_plan_options *o)
@@ -101,13 +101,6 @@ static ot_status try_target(ot_laps *x, const ot_target *t, bool widened, const 
     return OT_OK;
 }
 
-/* The size after `last`, of which so many in vain. each: all halves, as of a small graph. */
-static int64_t next_size(int64_t last, bool each, uint32_t vain)
-{
-    if (each || vain == 0) return last / 2;
-    return vain == 1 ? ot_max(last / 4, LEAST_FAST) : LEAST_FAST;
-}
-
 ot_status ot_laps_smaller_fast(ot_laps *x, bool widened, const ot_plan_options *o, ot_pick *kept)
 {
     ot_target t = *x->r->target;
@@ -115,7 +108,7 @@ ot_status ot_laps_smaller_fast(ot_laps *x, bool widened, const ot_plan_options *
     const uint32_t most = 1 + VAIN_NODES / (ot_group_plain(kept->group)->c->g->n_order + 1);
     const bool each = most > SMALL;
     for (uint32_t vain = 0; vain < (each ? most : ot_min(most, LARGE));) {
-        const int64_t fast = next_size(t.fast_bytes, each, vain);
+        const int64_t fast = each || vain == 0 ? t.fast_bytes / 2 : LEAST_FAST;
         bool better;
         if (fast < LEAST_FAST || fast >= t.fast_bytes) break;
         ot_target_set_l2(&t, fast);
