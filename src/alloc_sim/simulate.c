@@ -97,7 +97,9 @@ static ot_status more_slots(ot_simulator *x)
     return OT_OK;
 }
 
-static ot_status frame_of(ot_simulator *x, const ot_graph *g, ot_sim_frame **out)
+/* if_node: as of ot_sim_plan_make. */
+static ot_status frame_of(ot_simulator *x, const ot_graph *g, const ot_node *if_node,
+                          ot_sim_frame **out)
 {
     if (2 * x->n >= x->n_slots) OT_TRY(more_slots(x));
     uint32_t *slot = slot_of(x, g);
@@ -110,7 +112,7 @@ static ot_status frame_of(ot_simulator *x, const ot_graph *g, ot_sim_frame **out
         !OT_PUSH(x->a, x->frames, x->n_frames, x->cap_frames, f))
         return OT_E_NOMEM;
     *slot = (uint32_t)x->n;
-    OT_TRY(ot_sim_plan_make(g, x->r, x->static_shape, x->orders, x->a, &f->plan));
+    OT_TRY(ot_sim_plan_make(g, if_node, x->r, x->static_shape, x->orders, x->a, &f->plan));
     x->other_orders |= f->plan.other_orders;
     OT_TRY(count_converted(x, g, &f->converted));
     f->left = OT_NEW_N(x->a, uint32_t, f->plan.n_buffers + 1);
@@ -246,7 +248,9 @@ static const ot_graph *branch_of(const ot_node *n)
 /* Results of stated extents lie where the If wants them, from its start on. */
 static ot_status branch_step(ot_sim_run *u, const ot_sim_step *s, const ot_graph *branch)
 {
-    const ot_sim_visit v = {.elsewhere = u->x->static_shape, .kept = &u->late};
+    const ot_sim_visit v = {.elsewhere = u->x->static_shape,
+                            .kept = &u->late,
+                            .if_node = &u->f->plan.g->nodes[s->node]};
     for (uint32_t k = 0; k < s->n_writes && k < branch->n_outputs && u->x->static_shape; k++) {
         const uint32_t b = u->f->plan.values[s->writes[k]].buffer;
         if (b != OT_NONE && u->chunk[b] == OT_NONE && is_stated(branch, branch->outputs[k]))
@@ -438,7 +442,7 @@ ot_status ot_sim_run_graph(ot_simulator *x, const ot_graph *g, const ot_sim_visi
     uint32_t block = OT_NONE, converted = OT_NONE;
     ot_sim_tape *const outer = x->tape;
     if (v->tape && v->tape->is_done) return ot_tape_replay(x, v);
-    OT_TRY(frame_of(x, g, &f));
+    OT_TRY(frame_of(x, g, v->if_node, &f));
     begin(&u, x, f, v);
     x->tape = u.in_block || !f->plan.tensors_only ? ot_tape_begin(v->tape) : NULL;
     if (u.in_block) OT_TRY(ot_sim_take(x, f->pattern.height, &block));

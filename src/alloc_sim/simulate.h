@@ -90,10 +90,12 @@ typedef struct ot_sim_orders {
     uint32_t n;     /* orders below that one are compared with it; 0: none is */
 } ot_sim_orders;
 
-/* Steps and buffers of g for runtime r, in arena a. Requires ORDER, USES, SHAPES (bodies: ORDER).
+/* Steps and buffers of g for runtime r, in arena a; if_node: the If whose branch g is, which says
+ * what the branch leaves open, NULL: g is none. Requires ORDER, USES, SHAPES (bodies: ORDER).
  * Fails: OT_E_NOMEM. */
-ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                           ot_sim_orders orders, ot_arena *a, ot_sim_schedule *out) OT_MUST_USE;
+ot_status ot_sim_plan_make(const ot_graph *g, const ot_node *if_node, const ot_runtime *r,
+                           bool static_shape, ot_sim_orders orders, ot_arena *a,
+                           ot_sim_schedule *out) OT_MUST_USE;
 
 /* Gives the values of p, whose steps are in order, their buffers; static_shape: as of
  * ot_sim_growth. Fails: OT_E_NOMEM. */

@@ -534,33 +534,26 @@ static void measure_viewed(maker *m)
 }
 
 /* Bytes of results that a branch does not state, in blocks and plain: those of the If say them. */
-static void measure_unstated(maker *m)
+static void measure_unstated(maker *m, const ot_node *if_node)
 {
-    const ot_graph *g = m->g, *top = g->parent;
-    bool stated = true; /* a body of a loop comes here for each of its tiles' lengths */
-    for (uint32_t j = 0; j < g->n_outputs; j++)
-        stated = stated && m->p->values[g->outputs[j]].bytes >= 0;
-    if (stated) return;
-    for (ot_id k = 0; top && k < top->n_nodes; k++) {
-        const ot_node *n = &top->nodes[k];
-        const ot_attr *a = n->op == OT_OP_If ? ot_attr_find(n, "then_branch") : NULL;
-        if (!a || a->kind != OT_ATTR_GRAPH || a->g != g) continue;
-        for (uint32_t j = 0; j < n->n_out && j < g->n_outputs; j++) {
-            const ot_id v = g->outputs[j];
-            ot_sim_value *x = &m->p->values[v], *plain = &m->p->values[g->n_values + v];
-            if (x->bytes >= 0 || n->out[j] == OT_NONE) continue;
-            const ot_value *of = &top->values[n->out[j]];
-            const int64_t bytes = layout_bytes(m, of, x->is_blocked);
-            if (bytes < 0) continue;
-            x->bytes = bytes;
-            if (plain->bytes < 0) plain->bytes = layout_bytes(m, of, false);
-            m->p->n_unknown--;
-        }
+    const ot_graph *g = m->g, *outside = g->parent;
+    if (!if_node || !outside) return;
+    for (uint32_t j = 0; j < if_node->n_out && j < g->n_outputs; j++) {
+        const ot_id v = g->outputs[j], result = if_node->out[j];
+        ot_sim_value *x = &m->p->values[v], *plain = &m->p->values[g->n_values + v];
+        if (x->bytes >= 0 || result == OT_NONE) continue;
+        const ot_value *of = &outside->values[result];
+        const int64_t bytes = layout_bytes(m, of, x->is_blocked);
+        if (bytes < 0) continue;
+        x->bytes = bytes;
+        if (plain->bytes < 0) plain->bytes = layout_bytes(m, of, false);
+        m->p->n_unknown--;
     }
 }
 
-ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                           ot_sim_orders orders, ot_arena *a, ot_sim_schedule *out)
+ot_status ot_sim_plan_make(const ot_graph *g, const ot_node *if_node, const ot_runtime *r,
+                           bool static_shape, ot_sim_orders orders, ot_arena *a,
+                           ot_sim_schedule *out)
 {
     maker m = {.g = g, .r = r, .a = a, .p = out};
     *out = (ot_sim_schedule){.g = g, .tensors_only = true};
@@ -590,7 +583,7 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
         if (m.merged[id] || g->nodes[id].is_static) continue;
         OT_TRY(m.tail[id] == OT_NONE ? node_step(&m, id) : group_step(&m, id));
     }
-    measure_unstated(&m);
+    measure_unstated(&m, if_node);
     measure_viewed(&m);
     OT_TRY(ot_sim_order(out, orders, a));
     return ot_sim_plan_buffers(out, static_shape, a);

@@ -117,6 +117,7 @@ typedef struct ot_sim_visit {
     /* of a loop of which nothing but the arena is another in the next visit; NULL: there is none.
      * From when it is done on, visits replay it and leave `made` as it is */
     ot_sim_tape *tape;
+    const ot_node *if_node; /* the If that takes this branch; NULL: none */
 } ot_sim_visit;
 
 /* One run of g. Fails: OT_E_NOMEM. */

@@ -31,9 +31,10 @@
 /* Graphs of more stay no branch: an unrolled RWKV of 73,000 nodes loads in 25 s, as a branch not in
  * 8 minutes. */
 #define MOST_IN_BRANCH 30000
-/* What so many nodes take is known less well than such a part of the process. */
+/* What so many nodes take is known no better than such a part of the process: the gain that a plan
+ * is written for. */
 #define MANY_NODES  30000
-#define NODES_ABOUT 32
+#define NODES_ABOUT 8
 
 bool ot_candidates_sequences(const ot_candidates *x) { return ot_runtime_sequences(x->t->runtime); }
 

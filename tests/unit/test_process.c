@@ -334,7 +334,7 @@ static size_t steps_of(const char *text)
     ot_sim_schedule p;
     ot_arena *a = ot_arena_new();
     const ot_sim_orders first = {0};
-    assert_int_equal(ot_sim_plan_make(m->graph, &ot_runtime_onnxruntime, true, first, a, &p),
+    assert_int_equal(ot_sim_plan_make(m->graph, NULL, &ot_runtime_onnxruntime, true, first, a, &p),
                      OT_OK);
     const size_t n = p.n;
     ot_arena_free(a);

@@ -130,12 +130,13 @@ static void orders_that_differ_are_found(void **state)
         const ot_runtime *r = &ot_runtime_onnxruntime;
         ot_sim_schedule first, at;
         ot_sim_figures one, most;
-        assert_int_equal(ot_sim_plan_make(m->graph, r, true, (ot_sim_orders){0, OT_SIM_ORDERS},
-                                          m->arena, &first),
+        assert_int_equal(ot_sim_plan_make(m->graph, NULL, r, true,
+                                          (ot_sim_orders){0, OT_SIM_ORDERS}, m->arena, &first),
                          OT_OK);
         for (uint32_t k = 1; k < OT_SIM_ORDERS; k++) {
             assert_int_equal(
-                ot_sim_plan_make(m->graph, r, true, (ot_sim_orders){k, 0}, m->arena, &at), OT_OK);
+                ot_sim_plan_make(m->graph, NULL, r, true, (ot_sim_orders){k, 0}, m->arena, &at),
+                OT_OK);
             const bool same = same_steps(&first, &at);
             assert_int_equal(first.other_orders >> k & 1, !same);
             n_same += same;
