@@ -302,6 +302,13 @@ ot_status ot_candidates_climb_below(ot_candidates *x, ot_region_set *won, int64_
  * its time: x->how, won->bytes, x->unpacked_s. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_plain_maps(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 
+/* ---- loading.c ---- */
+
+/* Tiles that are written out in a graph that states no extents leave *of, or become loops, where
+ * the process holds and grows by no more then, and the time is about the same: what remains loads
+ * in less. allowed_s: the limit on time. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_lighten(ot_candidates *x, double allowed_s, ot_outcome *of) OT_MUST_USE;
+
 /* ---- first_block.c ---- */
 
 /* Let a tensor come before the branch runs where *won then takes less by enough, within its time:

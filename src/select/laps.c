@@ -345,6 +345,16 @@ static bool is_skipped(const ot_laps *x, double slowdown)
     return slowdown > 0 && slowdown < COARSE && ot_runtime_simulates(x->r->target->runtime);
 }
 
+/* What costs more to load than it saves goes at the very end, under the user's own limit on time:
+ * laps compare sets as they were found. */
+static ot_status lighten(const ot_plan_options *o, ot_pick *best)
+{
+    ot_candidates *c = best->v->c;
+    const double untiled_s = fmin(ot_group_plain(best->group)->c->untiled_s, c->untiled_s);
+    if (o->goal != OT_GOAL_MEMORY || o->memory_budget > 0) return OT_OK;
+    return ot_candidates_lighten(c, untiled_s * (1 + o->max_slowdown), &best->found);
+}
+
 ot_status ot_laps_find(ot_laps *x, const ot_plan_options *o, ot_pick *out)
 {
     static const size_t n = sizeof SLOWDOWNS / sizeof *SLOWDOWNS;
@@ -355,7 +365,7 @@ ot_status ot_laps_find(ot_laps *x, const ot_plan_options *o, ot_pick *out)
     for (; x->next < n && SLOWDOWNS[x->next] <= o->max_slowdown; x->next++)
         if (!is_skipped(x, SLOWDOWNS[x->next])) OT_TRY(lap(x, o, SLOWDOWNS[x->next]));
     *out = x->memory;
-    return OT_OK;
+    return lighten(o, out);
 }
 
 ot_status ot_laps_slower(ot_laps *x, ot_figures *out)
