@@ -32,6 +32,8 @@ aarch64_root() {
     mmdebstrap --quiet --variant=extract --architectures=arm64 \
         --include=libc6-dev,libgcc-12-dev,libstdc++-12-dev,libxml2-dev,libprotobuf-c-dev,libdnnl-dev,libgomp1,libcmocka-dev,libonnx-dev,opencl-headers,libvulkan-dev,ocl-icd-libopencl1,libvulkan1 \
         "$suite" "$root" "deb http://deb.debian.org/debian $suite main"
+    # links to /lib/... lead out of the root: one linker takes an archive instead, another fails
+    find "$root/usr/lib" -type l -lname '/*' | while read -r link; do ln -srfn "$root$(readlink "$link")" "$link"; done
     touch "$root/.done"
 }
 
