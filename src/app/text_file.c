@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define TEXT_MAX (1LL << 30)
 
@@ -55,30 +54,15 @@ ot_status ot_text_file_read(const char *path, ot_diag *diag, ot_model **out)
     return ot_assure((*out)->graph, OT_P_ORDER | OT_P_USES);
 }
 
-/* Print into an open output, past its buffer, which is empty. */
-static ot_status print_to(const ot_graph *g, ot_out *o, ot_diag *diag)
-{
-    int fd = dup(o->sink.fd);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!f) {
-        if (fd >= 0) close(fd);
-        return ot_fail(diag, OT_E_SYSTEM, "cannot write '%s': %s", o->path, strerror(errno));
-    }
-    ot_status s = ot_text_print(g, f);
-    if (fclose(f) != 0 && s == OT_OK) s = OT_E_SYSTEM;
-    return s == OT_OK ? OT_OK : ot_fail(diag, s, "cannot write '%s': %s", o->path, strerror(errno));
-}
-
 ot_status ot_text_file_write(const ot_graph *g, const char *path, ot_diag *diag)
 {
-    ot_arena *a = ot_arena_new();
-    ot_out o;
-    if (!a) return ot_fail_nomem(diag);
-    ot_status s = ot_out_open(&o, path, a, diag);
-    if (s == OT_OK) s = print_to(g, &o, diag);
-    if (s == OT_OK) s = ot_out_seal(&o);
-    if (s == OT_OK) s = ot_out_publish(&o);
-    ot_out_close(&o);
-    ot_arena_free(a);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&text, &n);
+    /* nothing can fail in memory but memory */
+    ot_status s = memory ? ot_text_print(g, memory) : OT_E_NOMEM;
+    if (memory && fclose(memory) != 0) s = OT_E_NOMEM;
+    s = s == OT_OK ? ot_out_write(path, text, n, diag) : ot_fail_nomem(diag);
+    free(text);
     return s;
 }

@@ -292,7 +292,8 @@ static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, co
 
 static ot_status parse_verify(ot_diag *d, const option *o, const char *text, ot_verify_mode *out)
 {
-    if (RUN_NEEDS) return option_needs(d, "--verify", NEED_ENGINE);
+    const char *needs = RUN_NEEDS;
+    if (needs) return option_needs(d, "--verify", needs);
     if (text && strcmp(text, "all") != 0) return bad_value(d, o, text, "must be all, or left out");
     *out = text ? OT_VERIFY_ALL : OT_VERIFY_OUTPUTS;
     return OT_OK;

@@ -45,7 +45,7 @@ static int64_t bytes_of_weights(const ot_graph *g)
     int64_t bytes = 0;
     for (ot_id v = 0; v < g->n_values; v++)
         if (g->values[v].init && !g->values[v].removed)
-            bytes += (int64_t)ot_min(g->values[v].init->bytes, SIZE_MAX >> 24);
+            bytes += (int64_t)ot_min((uint64_t)g->values[v].init->bytes, UINT64_MAX >> 24);
     return bytes;
 }
 

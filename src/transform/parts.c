@@ -214,7 +214,7 @@ static ot_status weights_of(combination *c, const double *n, const int64_t *slot
     if (!x || !dims) return rw_nomem(c->w);
     for (int32_t k = 0; k < rank; k++) dims[k] = (uint32_t)k < c->n_slots ? slots[k] : 1;
     for (uint32_t k = 0; k < c->n_slots; k++) tiles *= slots[k];
-    double *share = OT_NEW_N(a, double, tiles);
+    double *share = OT_NEW_N(a, double, (size_t)tiles);
     if (!share) return rw_nomem(c->w);
     for (int64_t k = 0; k < tiles; k++) sum += n[k];
     for (int64_t k = 0; k < tiles; k++) share[k] = n[k] / sum;

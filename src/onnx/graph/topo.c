@@ -247,7 +247,7 @@ static ot_status list_operands(ot_topo *t)
         total += g->values[v].n_uses;
         for (uint32_t k = 0; k < g->values[v].n_uses; k++) t->dep_at[g->values[v].uses[k] + 2]++;
     }
-    t->deps = total < OT_NONE ? OT_NEW_N(t->a, ot_id, total) : NULL;
+    t->deps = total < OT_NONE ? OT_NEW_N(t->a, ot_id, (size_t)total) : NULL;
     if (!t->deps) return ot_fail_nomem(g->model->diag);
     /* dep_at[id + 1] is the fill mark of node id; when filled it has become the start of node id
      * + 1 */

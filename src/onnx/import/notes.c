@@ -17,18 +17,21 @@ static uint64_t mix(uint64_t h, const void *data, size_t n)
     return ot_hash_bytes(n ? ot_hash_bytes(h, data, n) : h, &length, sizeof length);
 }
 
+/* As many bytes on every machine. */
+static uint64_t mix_count(uint64_t h, uint64_t n) { return mix(h, &n, sizeof n); }
+
 static uint64_t mix_text(uint64_t h, const char *s) { return mix(h, s, s ? strlen(s) : 0); }
 
 static uint64_t mix_texts(uint64_t h, char *const *list, size_t n)
 {
     for (size_t k = 0; k < n; k++) h = mix_text(h, list[k]);
-    return mix(h, &n, sizeof n);
+    return mix_count(h, n);
 }
 
 static uint64_t mix_names(uint64_t h, Onnx__ValueInfoProto *const *list, size_t n)
 {
     for (size_t k = 0; k < n; k++) h = mix_text(h, list[k]->name);
-    return mix(h, &n, sizeof n);
+    return mix_count(h, n);
 }
 
 static uint64_t mix_node(uint64_t h, const Onnx__NodeProto *n)

@@ -97,11 +97,12 @@ static ot_status scan_delimited(scanner *s, const ProtobufCFieldDescriptor *f, u
         s->stack[s->depth++] = (frame){f->descriptor, s->at + n};
         return OT_OK;
     }
-    if (f && f->type == PROTOBUF_C_TYPE_STRING && n && memchr(s->at, 0, n))
+    if (f && f->type == PROTOBUF_C_TYPE_STRING && n && memchr(s->at, 0, (size_t)n))
         return bad(s, number, "a string holds a zero byte");
     if (f && wire_of(f->type) != 2) {
         if (f->label != PROTOBUF_C_LABEL_REPEATED) return bad(s, number, "wrong wire type");
-        if (!packed_ok(s->at, n, wire_of(f->type))) return bad(s, number, "broken packed list");
+        if (!packed_ok(s->at, (size_t)n, wire_of(f->type)))
+            return bad(s, number, "broken packed list");
     }
     s->at += n;
     return OT_OK;
