@@ -19,7 +19,7 @@ BASE     ?= $(BUILD)
 ENGINE   ?= yes
 # `GLPK=no` builds without src/select/search/*milp*, lp*: plans are the same, found by label_search.c.
 GLPK     ?= yes
-# `PLATFORM=windows`: what Windows lacks of POSIX is in src/base/port/ (scripts/cross.sh windows).
+# `PLATFORM=windows`, `PLATFORM=wasm`: what they lack of POSIX is in src/base/port/ (scripts/cross.sh).
 PLATFORM ?= linux
 VERSION  := 0.1.0
 PYTHON   ?= .venv/bin/python
@@ -70,11 +70,16 @@ UNIT_SRCS := $(filter-out tests/unit/test_lp.c tests/unit/test_net_milp.c,$(UNIT
 endif
 ifeq ($(PLATFORM),windows)
 CPPFLAGS  += -include base/port/port.h -Isrc/base/port/include -D_FILE_OFFSET_BITS=64 -D__USE_MINGW_ANSI_STDIO=1
-SRCS      := $(filter-out src/base/file_view.c src/base/signals.c,$(SRCS)) $(PORT_SRCS)
+SRCS      := $(filter-out src/base/file_view.c src/base/signals.c,$(SRCS)) $(filter src/base/port/win_%,$(PORT_SRCS))
 # Its headers' isfinite narrows, and formats are checked as Microsoft's, which they are not: other builds look at both.
 override CFLAGS += -Wno-conversion -Wno-format -Wno-format-extra-args
 LDLIBS    += -lbcrypt -lshell32 -lws2_32
 EXE       := .exe
+endif
+ifeq ($(PLATFORM),wasm)
+CPPFLAGS  += -include base/port/wasm.h
+SRCS      += $(filter src/base/port/wasm_%,$(PORT_SRCS))
+EXE       := .js
 endif
 # Thousands of plans that ask whether each number of a runtime counts, and large graphs that nothing is to be planned
 # for: nothing that a sanitizer or a build without the engine would add to.

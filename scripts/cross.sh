@@ -3,22 +3,24 @@
 #
 #   aarch64   gcc-aarch64-linux-gnu, libraries of Debian's arm64 in build/cross/aarch64-root, run under qemu-user
 #   windows   mingw-w64, the optimizer alone (no engine); libxml2 and protobuf-c of Debian's sources; run under Wine
+#   wasm      emscripten, the optimizer alone as windows; run under Node.js
 #
-#   build     build/cross/PLATFORM/onnx-tile (onnx-tile.exe)
+#   build     build/cross/PLATFORM/onnx-tile (onnx-tile.exe, onnx-tile.js)
 #   check     golden plans, and models that must be written byte for byte as build/onnx-tile writes them;
 #             aarch64: the unit tests of what depends on the machine, too (UNIT='test_a test_b': others)
+#   page      wasm alone: build/page/onnx-tile.js, whose files are in memory (make page)
 #
 # Nothing is installed into this system but compilers and emulators (scripts/setup.sh cross-PLATFORM).
 set -eu
 cd "$(dirname "$0")/.."
 platform=${1:-} what=${2:-build}
 jobs=${JOBS:-$(nproc)}
-here=build/cross
+here=build/cross program=
 build=$here/$platform
 python=${PYTHON:-$PWD/.venv/bin/python}
 case $platform:$what in
-aarch64:build | aarch64:check | windows:build | windows:check) ;;
-*) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+aarch64:build | aarch64:check | windows:build | windows:check | wasm:build | wasm:check | wasm:page) ;;
+*) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 scripts/setup.sh "cross-$platform"
 mkdir -p "$here"
@@ -58,13 +60,31 @@ aarch64)
     run=(qemu-aarch64 -L "$root") exe=
     ;;
 windows)
-    scripts/cross_deps_windows.sh "$build"
+    scripts/cross_deps.sh windows "$build"
     root=$PWD/$build/root
     configure "-I$root/include/libxml2 -DLIBXML_STATIC" /usr/include/onnx
     made+=(CC="${CCACHE:-} x86_64-w64-mingw32-gcc -isystem $root/include" AR=x86_64-w64-mingw32-ar PLATFORM=windows ENGINE=no
         LDFLAGS="-static -L$root/lib")
     export WINEPREFIX=$PWD/$here/wine WINEDEBUG=-all
     run=(wine) exe=.exe
+    ;;
+wasm)
+    export NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs # Debian's modules, for a Node.js that is not Debian's
+    scripts/cross_deps.sh wasm "$build"
+    root=$PWD/$build/root
+    configure "-I$root/include/libxml2 -DLIBXML_STATIC" /usr/include/onnx
+    linked="-L$root/lib -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sTOTAL_STACK=8MB -sEXIT_RUNTIME -sMALLOC=dlmalloc"
+    made+=(CC="${CCACHE:-} emcc -isystem $root/include" AR=emar OPT=-O2 PLATFORM=wasm ENGINE=no)
+    if [ "$what" = page ]; then
+        program=build/page/onnx-tile.js
+        mkdir -p build/page
+        linked+=" -sMODULARIZE -sEXPORT_NAME=onnxTile -sINVOKE_RUN=0 -sFORCE_FILESYSTEM"
+        linked+=" -sENVIRONMENT=worker -sEXPORTED_RUNTIME_METHODS=FS,callMain"
+        made+=(TOOL="$program" LDFLAGS="$linked")
+    else
+        made+=(LDFLAGS="$linked -sNODERAWFS -sENVIRONMENT=node")
+    fi
+    run=(node --no-experimental-fetch) exe=.js # emscripten 3.1.6 takes a fetch for a browser's
     ;;
 esac
 
@@ -75,10 +95,12 @@ wrap() { # FILE PROGRAM
     chmod +x "$1"
 }
 
+program=${program:-$build/onnx-tile$exe}
 case $what in
-build)
-    "${made[@]}" BUILD="$build" "$build/onnx-tile$exe"
-    ls -l "$build/onnx-tile$exe" | awk '{ print $9 ", " $5 " bytes" }'
+build | page)
+    "${made[@]}" BUILD="$build" "$program"
+    [ "$program" != "$build/onnx-tile.js" ] || wrap "$build/run/onnx-tile" "$program"
+    ls -l "${program%.js}"* | awk '{ print $9 ", " $5 " bytes" }'
     ;;
 check)
     "${made[@]}" BUILD="$build" "$build/onnx-tile$exe"

@@ -12,7 +12,7 @@
 #   scripts/setup.sh wheel    what build needs, plus .venv-wheel with the packagers of scripts/requirements-wheel.txt
 #   scripts/setup.sh site     .venv-site with the packages of scripts/requirements-site.txt
 #   scripts/setup.sh deb      what build needs, plus debhelper, lintian, and mmdebstrap for the bare root of make check-deb
-#   scripts/setup.sh cross-aarch64, cross-windows    compilers and emulators of scripts/cross.sh
+#   scripts/setup.sh cross-aarch64, cross-windows, cross-wasm    compilers and emulators of scripts/cross.sh
 #   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
@@ -212,9 +212,17 @@ cross-windows)
     need_command dpkg-source dpkg-dev
     install_missing
     ;;
+cross-wasm)
+    setup_build
+    missing=()
+    need_command emcc emscripten
+    need_command node nodejs
+    need_command dpkg-source dpkg-dev
+    install_missing
+    ;;
 missing)
     need_build
     echo "${missing[*]}"
     ;;
-*) echo "usage: scripts/setup.sh [build|missing|check|demo|lint|format|fuzz|matrix|wheel|site|deb|tsan|cross-aarch64|cross-windows]" >&2; exit 2 ;;
+*) echo "usage: scripts/setup.sh [build|missing|check|demo|lint|format|fuzz|matrix|wheel|site|deb|tsan|cross-aarch64|cross-windows|cross-wasm]" >&2; exit 2 ;;
 esac
