@@ -56,6 +56,9 @@ typedef struct ot_sim_figures {
     uint32_t n_held;
 } ot_sim_figures;
 
+/* Bytes that a session of r holds for each node of a model, at least; 0: not known. */
+int64_t ot_loaded_node_bytes(const ot_runtime *r);
+
 /* The most that the process holds, while it loads the model or runs it. INT64_MAX: no bound. */
 static inline int64_t ot_process_bytes(const ot_sim_figures *f)
 {

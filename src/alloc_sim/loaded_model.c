@@ -292,6 +292,8 @@ static ot_status count_graph(tally *x, const ot_graph *g, uint32_t depth)
     return OT_OK;
 }
 
+int64_t ot_loaded_node_bytes(const ot_runtime *r) { return r->chunk_arena ? NODE : 0; }
+
 ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a, ot_sim_figures *out)
 {
     tally x = {.r = r,

@@ -246,6 +246,11 @@ ot_status ot_candidates_score_to(ot_candidates *x, ot_region *regions, uint32_t 
     /* with dynamic shapes it is half of the score, the rest of which is above 0 */
     const int64_t here = x->g->model->dynamic_dims && most < INT64_MAX / 2 ? 2 * most : most;
     ot_sim_figures f = {0};
+    if (ot_score_loads_more(x, regions, n)) {
+        x->work += x->g->n_order + n;
+        *bytes = INT64_MAX;
+        return OT_OK;
+    }
     OT_TRY(simulate_to(x, regions, n, here, &f));
     *bytes = f.is_cut ? INT64_MAX : ot_score_bytes(&f, &x->base);
     return ot_candidates_both(x, regions, n, most, bytes);
@@ -391,16 +396,18 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
 {
     ot_sim_figures f = x->untiled;
     const ot_writing *w = &x->how;
-    *out = (ot_outcome){.set = *set, .how = *w, .any_regions = set->n > 0};
-    const bool edits = set->n > 0 || w->branch || w->defer_from > 0 || w->piece_bytes > 0;
+    *out = (ot_outcome){.set = *set, .how = *w};
+    if (is_for_time(x) && ot_score_loads_more(x, set->all, set->n)) out->set.n = 0;
+    out->any_regions = out->set.n > 0;
+    const bool edits = out->set.n > 0 || w->branch || w->defer_from > 0 || w->piece_bytes > 0;
     out->how.data_file = w->data_file && (edits || is_weights(x));
     out->changes = edits || out->how.data_file;
     out->how.folds_norms = w->folds_norms && out->changes;
-    out->how.hidden = w->hidden && ot_candidates_hide(x, set->n);
+    out->how.hidden = w->hidden && ot_candidates_hide(x, out->set.n);
     x->how = out->how;
     if (ot_runtime_simulates(x->t->runtime) && (out->changes || ot_dbg['P']))
         OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
-    if (is_for_time(x) && set->n > 0 && ot_time_costs_memory(x, &f)) {
+    if (is_for_time(x) && out->set.n > 0 && ot_time_costs_memory(x, &f)) {
         OT_TRY(ot_time_is_worth(x, &f, &out->set));
         f = x->untiled;
         out->changes = out->any_regions = out->set.n > 0;
@@ -435,6 +442,8 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
     } else if (sets_compete(x)) {
         OT_TRY(ot_candidates_score(x, won.all, won.n, &won.bytes));
         OT_TRY(ot_candidates_add(x, x->own, won.bytes));
+        if (ot_score_loads_more(x, won.all, won.n))
+            won = (ot_region_set){.all = won.all, .bytes = x->base.untiled};
         OT_TRY(ot_set_allow(x, &won));
         if (won.n < x->own->n_regions) OT_TRY(ot_candidates_score(x, won.all, won.n, &won.bytes));
         OT_TRY(ot_candidates_propose(x, &won));

@@ -215,6 +215,9 @@ void ot_score_base_share(const ot_candidates *plain, ot_candidates *edited);
 /* Bytes by which processes compare. Growth without bound: INT64_MAX. More growth never scores less:
  * a simulation may end where the score is above what is asked for. */
 int64_t ot_score_bytes(const ot_sim_figures *f, const ot_score_base *base);
+/* Of a large graph: the nodes that tiles of regions [n] add take more, once they are loaded, than
+ * all tensors of the untiled model: whatever they save, the process takes more. */
+bool ot_score_loads_more(const ot_candidates *x, const ot_region *regions, uint32_t n);
 /* What a looser limit on time found, `to`, takes the place of what is kept: it scores less, and
  * grows by no more, or the process takes less by a twentieth and by as much as it grows by more. */
 bool ot_score_holds_less(const ot_sim_figures *kept, const ot_sim_figures *to,

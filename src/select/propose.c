@@ -12,7 +12,8 @@
  *   fullest    around what fills the one block of a runtime that has one
  *
  * Work is counted in nodes of plans that are made: a large graph has fewer proposals, the first of
- * this list, and no graph has none.
+ * this list, and no graph has none. One has a single one: whose own plan has loops that take more
+ * to load than all tensors.
  */
 #include "candidates.h"
 
@@ -255,7 +256,11 @@ ot_status ot_candidates_propose(ot_candidates *x, ot_region_set *won)
 {
     const uint32_t running = count_running(x->g);
     ot_plan_options best = x->o;
-    left l = {(uint32_t)ot_max(LEAST_PROPOSED, PROPOSED_NODES / ot_max(1, running))};
+    /* where the own plan's loops are too many, others' are likely to be */
+    const uint32_t least = ot_score_loads_more(x, x->own->regions, x->own->n_regions)
+                               ? 1
+                               : LEAST_PROPOSED;
+    left l = {(uint32_t)ot_max(least, PROPOSED_NODES / ot_max(1, running))};
     OT_TRY(try_kept(x, &l));
     OT_TRY(try_levels(x, &l, won->bytes, &best));
     OT_TRY(try_goal_time(x, &l));

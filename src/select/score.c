@@ -18,7 +18,12 @@
  */
 #include "candidates.h"
 
-#define SHARE 4 /* one part in so many */
+#define SHARE       4    /* one part in so many */
+#define LARGE_GRAPH 4000 /* nodes that run: to write and simulate its tiles takes long */
+/* at least: a loop, what cuts its input, what joins its results; and where a sequence gathers them
+ * it, one more of it, the condition and the place in the input */
+#define LOOP_NODES      3
+#define GATHERING_NODES 6
 /* of growth: saved beside it, that much counts by SHARE, more of it ever less */
 #define FULLY         1
 #define ABOUT         1.02 /* predictions differ by that much from one another at least */
@@ -74,6 +79,27 @@ int64_t ot_score_bytes(const ot_sim_figures *f, const ot_score_base *base)
     if ((double)more > (ABOUT - 1) * (double)base->process)
         return ot_max(score, base->untiled) + more;
     return score;
+}
+
+/* Nodes beside those that were there, at least: tiles that are written out have their own. */
+static double added_nodes(const ot_region *r)
+{
+    double tiles = 1;
+    if (ot_form_gathers(r->form)) return GATHERING_NODES;
+    if (r->form != OT_FORM_UNROLLED) return LOOP_NODES;
+    for (uint32_t d = 0; d < r->n_dims; d++) tiles *= (double)r->dims[d].n_tiles;
+    return (tiles - 1) * r->n_nodes;
+}
+
+bool ot_score_loads_more(const ot_candidates *x, const ot_region *regions, uint32_t n)
+{
+    const double each = (double)ot_loaded_node_bytes(x->t->runtime);
+    const double most = (double)x->untiled.growth +
+                        (ABOUT - 1) * (double)ot_process_bytes(&x->untiled);
+    double nodes = 0;
+    if (x->g->n_order <= LARGE_GRAPH || x->o.max_tensor || x->o.force) return false;
+    for (uint32_t k = 0; k < n; k++) nodes += added_nodes(&regions[k]);
+    return nodes * each > most;
 }
 
 bool ot_score_holds_less(const ot_sim_figures *kept, const ot_sim_figures *to,
