@@ -127,7 +127,7 @@ FUZZ_TIME ?= 240
 SOAK_SEEDS ?= 5000
 
 .PHONY: all tk help check unit no-engine golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan ubsan-clang ubsan-clang-run sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
-        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library types check-python check-wheel deb check-deb sdist release check-sdist site
+        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library types check-python check-wheel deb check-deb sdist release check-sdist site page check-page
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -142,6 +142,7 @@ help:
 	@echo 'make soak         SOAK_SEEDS=$(SOAK_SEEDS) random graphs in ONNX Runtime and in the engine, a fifth as many kernels on OpenCL; OT_SEED=n for others'
 	@echo 'make doc-test     commands that the documents show are run, names and links in them checked'
 	@echo 'make site         build/site: the documents as static pages, with search and references; links are checked'
+	@echo 'make page         build/page: the optimizer as WebAssembly in a page of its own; check-page: in headless Chromium'
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -550,6 +551,18 @@ check-deb:
 site:
 	$(Q)scripts/setup.sh site
 	@.venv-site/bin/python scripts/site.py build/site
+
+# The optimizer as WebAssembly and the page around it: static files, for any server of files.
+PAGE := $(addprefix build/page/,$(notdir $(wildcard page/*)))
+page: $(PAGE)
+	$(Q)scripts/cross.sh wasm page
+$(PAGE): build/page/%: page/%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+# In headless Chromium; files are those that this machine's program writes.
+check-page: page python $(TOOL)
+	@$(TEST_ENV) tests/cross/page.sh
 
 # The package's types, as those who use it see them.
 types:
