@@ -102,6 +102,8 @@ KEYS = {'Enter': (13, '\r'), 'Escape': (27, ''), 'Tab': (9, '')}
 
 
 class Page:
+    """Of a file, or of an http address."""
+
     def __init__(self, browser, path, width=1280, height=900, dark=False, script=True):
         self.browser, self.events, self.path = browser, [], path
         self.target = browser.send('Target.createTarget', url='about:blank')['targetId']
@@ -115,7 +117,7 @@ class Page:
         self.size(width, height)
         self.dark(dark)
         start = time.monotonic()
-        self.send('Page.navigate', url='file://' + os.path.abspath(path))
+        self.send('Page.navigate', url=path if path.startswith('http://') else 'file://' + os.path.abspath(path))
         while not any(e['method'] == 'Page.loadEventFired' for e in self.events):
             browser.read()
         self.js('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))' if script else '0')
