@@ -21,7 +21,6 @@
 #define ORDERS       3
 #define DATA_FILE    (1 << 20) /* bytes of weights for which a file of their own is written */
 #define WEIGHTS_PART 0.35      /* of the process: a model with a data file and nothing else */
-#define TIME_ABOUT   1e-9      /* sums of seconds differ by rounding */
 #define HALVINGS     4         /* of the price of kept bytes in a plan to begin with */
 
 bool ot_candidates_compete(const ot_plan_options *o)
@@ -397,7 +396,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     ot_sim_figures f = x->untiled;
     const ot_writing *w = &x->how;
     *out = (ot_outcome){.set = *set, .how = *w};
-    if (is_for_time(x) && ot_score_loads_more(x, set->all, set->n)) out->set.n = 0;
+    if (is_for_time(x) && ot_time_cannot_pay(x, set)) out->set.n = 0;
     out->any_regions = out->set.n > 0;
     const bool edits = out->set.n > 0 || w->branch || w->defer_from > 0 || w->piece_bytes > 0;
     out->how.data_file = w->data_file && (edits || is_weights(x));
@@ -476,7 +475,7 @@ ot_status ot_candidates_again(ot_candidates *x, const ot_outcome *of, ot_outcome
     const ot_region_set set = {.all = p->spare, .n = p->n_spare};
     OT_TRY(write_as(x, of));
     OT_TRY(measure(x, &set, out));
-    *found = out->seconds <= x->untiled_s * (1 + x->o.max_slowdown + TIME_ABOUT);
+    *found = out->seconds <= x->untiled_s * (1 + x->o.max_slowdown + OT_TIME_ABOUT);
     return OT_OK;
 }
 

@@ -277,6 +277,9 @@ ot_status ot_candidates_vary(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 
 /* The process grows by more, or holds more, than the untiled model's. */
 bool ot_time_costs_memory(const ot_candidates *x, const ot_sim_figures *f);
+/* The same of a set too large for regions to leave it one by one (ot_time_is_worth leaves none of
+ * it), seen before it is written: its nodes alone take more than the untiled model's tensors. */
+bool ot_time_cannot_pay(const ot_candidates *x, const ot_region_set *set);
 /* With goal time: regions leave *set until the process holds no more than the untiled model's, and
  * its growth times the seconds is no more; grown: what *set takes. Fails: OT_E_NOMEM. */
 ot_status ot_time_is_worth(ot_candidates *x, const ot_sim_figures *grown,

@@ -4,8 +4,6 @@
 
 #include "variant.h"
 
-#define OT_TIME_ABOUT 1e-9 /* sums of seconds differ by rounding */
-
 #define OT_LAPS_GROUPS 2 /* static shapes, as given, and dynamic ones */
 
 /* A variant and what was found for it. */

@@ -18,7 +18,6 @@
 #define STEPS_SAVE 0.05
 /* of what the untiled model scores: what smaller tiles must save that take longer */
 #define SLOWER_SAVES 300
-#define TIME_ABOUT   1e-9  /* sums of seconds differ by rounding */
 #define STARTS_RICH  3     /* the same where plans that pay for kept bytes are among them */
 #define STARTS       2     /* plans from which sets are looked for */
 #define ROUNDS       4     /* through all regions */
@@ -134,7 +133,7 @@ bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_re
 
 static bool is_allowed(const ot_candidates *x, const ot_region_set *set)
 {
-    return set->gain - x->unpacked_s >= -(x->o.max_slowdown + TIME_ABOUT) * x->untiled_s;
+    return set->gain - x->unpacked_s >= -(x->o.max_slowdown + OT_TIME_ABOUT) * x->untiled_s;
 }
 
 static void take_out(const ot_candidates *x, const ot_region_set *from, uint32_t which,

@@ -25,6 +25,11 @@ bool ot_time_costs_memory(const ot_candidates *x, const ot_sim_figures *f)
     return f->growth > x->untiled.growth || ot_process_bytes(f) > ot_process_bytes(&x->untiled);
 }
 
+bool ot_time_cannot_pay(const ot_candidates *x, const ot_region_set *set)
+{
+    return set->n > SIMULATIONS && ot_score_loads_more(x, set->all, set->n);
+}
+
 /* The set without the region without which the process takes least. *left: simulations that may
  * still be done. spare: room for it. */
 static ot_status leave_one(ot_candidates *x, ot_region_set *set, ot_region *spare, uint32_t *left,

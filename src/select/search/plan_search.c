@@ -14,9 +14,8 @@
 #define BAN_ROUNDS     3 /* plans that are made again without what no form expresses */
 #define LIMIT_ATTEMPTS 3 /* to keep a budget */
 #define MANY_NODES     1500
-#define REST           64   /* regions of other paths that are built when a limit is missed */
-#define REST_LARGE     16   /* beyond MANY_NODES */
-#define TIME_ABOUT     1e-9 /* sums of seconds differ by rounding */
+#define REST           64 /* regions of other paths that are built when a limit is missed */
+#define REST_LARGE     16 /* beyond MANY_NODES */
 /* blocks of channels are padded, and rows that are put together are there twice for a moment:
  * what is predicted of streams in the engine does not count that (measured: x1.0 to 1.6) */
 #define TWO_LAYOUTS 1.3
@@ -220,7 +219,7 @@ static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan
     const bool held = o->goal == OT_GOAL_MEMORY && t->runtime->node_bytes > 0,
                too_much = held && holds_too_much(s, t, p);
     bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
-    const double allowed = ot_time_allowed(s, o) * (1 + TIME_ABOUT);
+    const double allowed = ot_time_allowed(s, o) * (1 + OT_TIME_ABOUT);
     double time = p->tiled.time_s;
     for (uint32_t k = 0; k < before; k++) {
         ot_region r = p->regions[k];
@@ -355,7 +354,7 @@ static ot_status finish(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_targ
 static double excess_time(const ot_seq *s, const ot_plan_options *o, const ot_plan *p)
 {
     double allowed = ot_time_allowed(s, o);
-    return p->tiled.time_s > allowed * (1 + TIME_ABOUT) ? p->tiled.time_s - allowed : 0;
+    return p->tiled.time_s > allowed * (1 + OT_TIME_ABOUT) ? p->tiled.time_s - allowed : 0;
 }
 
 static bool is_allowed(const ot_seq *s, const ot_plan_options *o, const ot_plan *p)
@@ -429,7 +428,8 @@ static bool is_worth_streaming(const ot_plan *tiles, const ot_plan *streams)
 {
     if ((double)streams->tiled.peak_bytes * TWO_LAYOUTS > (double)tiles->tiled.peak_bytes)
         return false;
-    return tiles->n_regions == 0 || streams->tiled.time_s <= tiles->tiled.time_s * (1 + TIME_ABOUT);
+    return tiles->n_regions == 0 ||
+           streams->tiled.time_s <= tiles->tiled.time_s * (1 + OT_TIME_ABOUT);
 }
 
 /* Regions whose rows are handed on are candidates beside those in tiles: the best plan of all.

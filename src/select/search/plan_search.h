@@ -4,6 +4,8 @@
 
 #include "tiling/plan.h"
 
+#define OT_TIME_ABOUT 1e-9 /* sums of seconds differ by rounding */
+
 /* What plans of one graph for one target share: the sequence of its nodes with their costs, and
  * what its intervals cost in their tilings, which no limit and no price changes. */
 typedef struct ot_planner ot_planner;

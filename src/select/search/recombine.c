@@ -15,8 +15,6 @@
 
 #include <float.h>
 
-#define TIME_ABOUT 1e-9 /* sums of seconds differ by rounding */
-
 typedef struct ways {
     const ot_seq *s;
     const ot_plan_options *o;
@@ -142,7 +140,7 @@ ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_regio
     if (o->goal == OT_GOAL_TIME && o->memory_budget == 0 && o->force_form == OT_FORM_NONE)
         most = INT64_MAX;
     else
-        OT_TRY(lowest_peak(&x, ot_time_allowed(s, o) * (1 + TIME_ABOUT), &most));
+        OT_TRY(lowest_peak(&x, ot_time_allowed(s, o) * (1 + OT_TIME_ABOUT), &most));
     if (o->goal == OT_GOAL_TIME) most = ot_max(most, o->memory_budget);
     fastest(&x, most);
     for (uint32_t p = s->n; p > 0;) {
