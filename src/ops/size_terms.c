@@ -250,7 +250,7 @@ ot_term ot_term_scale(ot_size_terms *s, ot_term a, float by)
     if (x.kind == T_CONST) return ot_term_const(s, scaled(x.v, by));
     if (by == floorf(by) && x.most * (int64_t)by < (1 << 24))
         return ot_term_mul(s, a, ot_term_const(s, (int64_t)by));
-    if (1 / by == floorf(1 / by) && x.most < (1 << 24) && frexpf(by, &(int){0}) == 0.5f)
+    if (by >= 0x1p-24f && x.most < (1 << 24) && frexpf(by, &(int){0}) == 0.5f && by < 1)
         return ot_term_div(s, a, ot_term_const(s, (int64_t)(1 / by)));
     term t = {.kind = T_SCALE, .a = a, .b = OT_NONE, .by = by, .vars = x.vars, .ways = x.ways};
     t.least = scaled(x.least, by);

@@ -7,6 +7,8 @@
 
 #include "bounds_rig.h"
 
+#include <math.h>
+
 /* ---- brute force ---- */
 
 typedef struct worst {
@@ -312,6 +314,30 @@ static void terms(void **state)
     }
 }
 
+/* Extents scaled by powers of two and by their neighbours, down to what a strange file may hold. */
+static void scales(void **state)
+{
+    (void)state;
+    static const ot_size_var var = {1, 40, 1};
+    for (int power = -140; power <= 16; power++)
+        for (int next = -1; next <= 1; next++) {
+            const float two = ldexpf(1, power), by = next < 0   ? nextafterf(two, 0)
+                                                     : next > 0 ? nextafterf(two, 9e9f)
+                                                                : two;
+            ot_arena *a = ot_arena_new();
+            ot_size_terms *t = ot_size_terms_new(a, &var, 1);
+            const ot_term y = by <= 65536 ? ot_term_scale(t, ot_term_var(t, 0), by) : OT_NONE;
+            int64_t values[8];
+            if (y == OT_NONE && by <= 65536) fail_msg("no term for a scale of %a", (double)by);
+            assert_in_range(ot_size_n_terms(t), 0, 8);
+            for (int64_t v = var.lo; y != OT_NONE && v <= var.hi; v++) {
+                ot_size_values(t, &v, values);
+                assert_int_equal(values[y], (int64_t)floorf((float)v * by));
+            }
+            ot_arena_free(a);
+        }
+}
+
 /* ---- live bytes ---- */
 
 /* A loop that collects three pieces, by hand. */
@@ -368,11 +394,10 @@ static void no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(terms),
-                                       cmocka_unit_test(brute_force),
-                                       cmocka_unit_test(longest_last_tile),
-                                       cmocka_unit_test(unknown),
-                                       cmocka_unit_test(live_bytes),
-                                       cmocka_unit_test(no_memory)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(terms),       cmocka_unit_test(scales),
+        cmocka_unit_test(brute_force), cmocka_unit_test(longest_last_tile),
+        cmocka_unit_test(unknown),     cmocka_unit_test(live_bytes),
+        cmocka_unit_test(no_memory)};
     return cmocka_run_group_tests(tests, start, NULL);
 }
