@@ -28,6 +28,7 @@ typedef struct stored {
     const void *key; /* where its contents are */
     const char *name;
     const ot_tensor *tensor;
+    size_t order; /* in which they were collected */
 } stored;
 
 typedef struct work {
@@ -60,7 +61,7 @@ static ot_status add_stored(work *w, const char *name, const ot_tensor *t)
         w->ambiguous = w->ambiguous || w->all[ot_map_get(w->by_name, name)].key != key_of(t);
         return OT_OK;
     }
-    const stored x = {key_of(t), name, t};
+    const stored x = {key_of(t), name, t, w->n};
     w->has_pieces = w->has_pieces || is_piece(name);
     return OT_PUSH(w->a, w->all, w->n, w->cap, x) ? OT_OK : ot_fail_nomem(w->m->diag);
 }
@@ -124,7 +125,8 @@ static bool fits(const ot_tensor *a, const ot_tensor *b)
            ot_product(b->dims, b->rank, &m) && n == m;
 }
 
-/* Requires the list to be sorted. Contents that were made anew, but equal, are found, too. */
+/* Requires the list to be sorted. Contents that were made anew, but equal, are found, too: of
+ * several the first that was collected, wherever they lie. */
 static const stored *find_stored(const work *w, const ot_tensor *t)
 {
     size_t low = 0, high = w->n;
@@ -138,13 +140,15 @@ static const stored *find_stored(const work *w, const ot_tensor *t)
     }
     for (size_t k = low; key && k < w->n && (uintptr_t)w->all[k].key == key; k++)
         if (fits(w->all[k].tensor, t)) return &w->all[k];
+    const stored *equal = NULL;
     for (size_t k = 0; t->data && k < w->n; k++) {
         const ot_tensor *x = w->all[k].tensor;
+        if (equal && equal->order < w->all[k].order) continue;
         if (x->data && x->bytes == t->bytes && fits(x, t) &&
             memcmp(x->data, t->data, t->bytes) == 0)
-            return &w->all[k];
+            equal = &w->all[k];
     }
-    return NULL;
+    return equal;
 }
 
 /* Piece k of the constant that is called `base`; NULL: there is none. */
