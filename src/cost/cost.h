@@ -123,7 +123,7 @@ enum {
 };
 /* Recompute a built region's predictions from the exact windows of every tile, for its form.
  * how: OT_FIT_ bits. */
-ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
+ot_status ot_region_exact(const ot_seq *s, const ot_target *t, unsigned how,
                           ot_region *r) OT_MUST_USE;
 /* Seconds and bytes of executing the region with the given totals in a form. */
 typedef struct ot_totals {

@@ -303,19 +303,20 @@ static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsign
     return OT_OK;
 }
 
-ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
-                           const ot_region *r, ot_region_figures *out)
+ot_status ot_region_totals(const ot_seq *s, const ot_target *t, unsigned how, const ot_region *r,
+                           ot_region_figures *out)
 {
+    const bool streams = r->form == OT_FORM_STREAM;
+    ot_stream steps; /* windows of all of them at once */
+    ot_why why;
+    bool possible = true;
     *out = (ot_region_figures){0};
     ot_totals_start(&out->totals, r->n_dims);
-    if (r->form != OT_FORM_STREAM) return totals(s, t, a, how, r, NULL, out);
-    ot_stream steps;
-    ot_why why;
-    bool possible = false;
-    ot_arena *scratch = ot_arena_new(); /* windows of all steps at once */
+    ot_arena *scratch = ot_arena_new();
     if (!scratch) return ot_fail_nomem(s->g->model->diag);
-    ot_status st = ot_stream_steps(s->g, r, scratch, &steps, &possible, &why);
-    if (st == OT_OK && possible) st = totals(s, t, a, how, r, &steps, out);
+    ot_status st = OT_OK;
+    if (streams) st = ot_stream_steps(s->g, r, scratch, &steps, &possible, &why);
+    if (st == OT_OK && possible) st = totals(s, t, scratch, how, r, streams ? &steps : NULL, out);
     ot_arena_free(scratch);
     return st;
 }
@@ -335,15 +336,14 @@ static int64_t made_before(const ot_seq *s, const ot_region *r)
 
 /* requires a built region with its form set. Fills predictions; time_tiled < 0 when the form
  * cannot be made, or its tiles do not fit a scratchpad. */
-ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
-                          ot_region *r)
+ot_status ot_region_exact(const ot_seq *s, const ot_target *t, unsigned how, ot_region *r)
 {
     ot_region_figures f;
     int64_t reassembly;
     double macs = 0;
     r->time_tiled = -1;
     r->stall = 0; /* known when its memory is planned */
-    OT_TRY(ot_region_totals(s, t, a, how, r, &f));
+    OT_TRY(ot_region_totals(s, t, how, r, &f));
     if (!f.possible) return OT_OK;
     const ot_totals tot = f.totals;
     r->weight_bytes = (int64_t)tot.weights;

@@ -11,8 +11,8 @@ typedef struct ot_region_figures {
     ot_node_sums sums; /* what its nodes add up to */
 } ot_region_figures;
 
-/* how: OT_FIT_ bits. Scratch is in a. Fails: OT_E_NOMEM. */
-ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
-                           const ot_region *r, ot_region_figures *out) OT_MUST_USE;
+/* how: OT_FIT_ bits. Fails: OT_E_NOMEM. */
+ot_status ot_region_totals(const ot_seq *s, const ot_target *t, unsigned how, const ot_region *r,
+                           ot_region_figures *out) OT_MUST_USE;
 
 #endif

@@ -468,11 +468,8 @@ static bool owns(const ot_plan *p, const ot_region *r)
 static bool is_whole(const ot_plan *p, const ot_region_set *won)
 {
     if (p->n_regions != won->n) return false;
-    for (uint32_t k = 0; k < won->n; k++) {
-        bool has = false;
-        for (uint32_t j = 0; j < p->n_regions; j++) has |= p->regions[j].nodes == won->all[k].nodes;
-        if (!has) return false;
-    }
+    for (uint32_t k = 0; k < won->n; k++)
+        if (!ot_region_is(&p->regions[k], &won->all[k])) return false;
     return true;
 }
 

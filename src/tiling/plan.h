@@ -121,6 +121,7 @@ typedef struct ot_plan {
     /* [n_lenders] plans whose arenas own what the regions point to; freed with it */
     struct ot_plan **lenders;
     uint32_t n_lenders;
+    ot_region_store *store; /* of what regions point to, too; held; NULL: none */
 } ot_plan;
 
 typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;

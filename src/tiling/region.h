@@ -99,6 +99,21 @@ typedef struct ot_region {
     int64_t peak;
 } ot_region;
 
+/* a and b are one tiling, in one form, with the same beside its tiles. */
+bool ot_region_is(const ot_region *a, const ot_region *b);
+
+/* What regions point to, for several plans: it goes with the last one that holds it. */
+typedef struct ot_region_store {
+    ot_arena *arena;
+    uint32_t holders;
+} ot_region_store;
+/* Held by the caller. NULL: no memory. */
+ot_region_store *ot_region_store_new(void);
+/* One more holder of x, which is returned. */
+ot_region_store *ot_region_store_hold(ot_region_store *x);
+/* NULL: nothing to do. */
+void ot_region_store_release(ot_region_store *x);
+
 /* A copy of r, a region of g, in arena a. Fails: OT_E_NOMEM. */
 ot_status ot_region_copy(const ot_graph *g, const ot_region *r, ot_arena *a,
                          ot_region *out) OT_MUST_USE;

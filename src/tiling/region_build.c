@@ -156,3 +156,32 @@ ot_status ot_region_copy(const ot_graph *g, const ot_region *r, ot_arena *a, ot_
         ok = copy_node(&out->nodes[k], &g->nodes[r->nodes[k].node], a);
     return ok ? OT_OK : ot_fail_nomem(g->model->diag);
 }
+
+bool ot_region_is(const ot_region *a, const ot_region *b)
+{
+    return a->nodes == b->nodes && a->form == b->form && a->weights_stay == b->weights_stay &&
+           a->overlap == b->overlap;
+}
+
+ot_region_store *ot_region_store_new(void)
+{
+    ot_arena *a = ot_arena_new();
+    ot_region_store *x = a ? OT_NEW(a, ot_region_store) : NULL;
+    if (!x) {
+        ot_arena_free(a);
+        return NULL;
+    }
+    *x = (ot_region_store){a, 1};
+    return x;
+}
+
+ot_region_store *ot_region_store_hold(ot_region_store *x)
+{
+    x->holders++;
+    return x;
+}
+
+void ot_region_store_release(ot_region_store *x)
+{
+    if (x && --x->holders == 0) ot_arena_free(x->arena);
+}

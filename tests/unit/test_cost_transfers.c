@@ -89,7 +89,7 @@ static double kernels_alone(const planned *x, const ot_region *from)
     assert_non_null(a);
     assert_int_equal(ot_seq_build(x->m->graph, a, &s), OT_OK);
     assert_int_equal(ot_cost_fill(&s, &t), OT_OK);
-    assert_int_equal(ot_region_exact(&s, &t, a, 0, &r), OT_OK);
+    assert_int_equal(ot_region_exact(&s, &t, 0, &r), OT_OK);
     ot_arena_free(a);
     return r.time_tiled;
 }

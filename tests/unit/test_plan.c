@@ -329,7 +329,7 @@ static double seconds_of(uint32_t opset, int8_t axis, double *numbers)
         .first = 0, .end = 1, .n_dims = 1, .axes = {axis}, .tile = {8}, .form = OT_FORM_LOOP};
     assert_int_equal(ot_region_build(&s, &w, &c, a, &r), OT_OK);
     r.form = OT_FORM_LOOP;
-    assert_int_equal(ot_region_exact(&s, &t, a, 0, &r), OT_OK);
+    assert_int_equal(ot_region_exact(&s, &t, 0, &r), OT_OK);
     assert_int_equal(ot_tile_windows_new(m->graph, &r, a, &win), OT_OK);
     *numbers = 0;
     for (uint32_t k = 0; k < r.dims[0].n_tiles; k++) {

@@ -378,7 +378,7 @@ static void compare(sample *x, uint32_t k, tally *y)
     for (uint32_t d = 0; d < c.n_dims; d++) alike = alike && are_alike(x, d);
     ot_trial_totals(x->tr, p, &x->three);
     x->sums3 = p->sums;
-    assert_int_equal(ot_region_totals(&x->s, &x->t, x->a, 0, &x->r, &all), OT_OK);
+    assert_int_equal(ot_region_totals(&x->s, &x->t, 0, &x->r, &all), OT_OK);
     assert_true(all.possible);
     x->all = all.totals;
     x->sums = all.sums;

@@ -71,7 +71,7 @@ static ot_status score(scoring *x, const ot_choice *c)
         r.form = c->form;
         st = ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, &legal, &why);
         if (st == OT_OK && legal)
-            st = ot_region_exact(x->s, x->t, a, 0, &r);
+            st = ot_region_exact(x->s, x->t, 0, &r);
         else
             r.time_tiled = -1;
     }

@@ -39,7 +39,7 @@ typedef struct fitting {
     ot_walk *w;
     const ot_target *t;
     const ot_plan_options *o;
-    ot_arena *arena;   /* of the plan */
+    ot_fitted_cache *known;
     ot_fit_left *left; /* for the whole graph */
     double slowest;    /* seconds that another tiling may take */
     /* seconds that the region may lose against its nodes untiled for less memory */
@@ -94,7 +94,8 @@ static double written_nodes(const ot_region *r)
 
 /* Of the forms that the rewriter accepts, the one with the best exact figures; for memory, among
  * those that are about as fast as the fastest. */
-static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *found)
+static ot_status pick_form(const fitting *x, ot_fitted *known, unsigned how, ot_region *r,
+                           bool *found)
 {
     const ot_plan_options *o = x->o;
     ot_region forms[OT_FORM_WHILE + 1];
@@ -102,20 +103,14 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
     const ot_runtime *rt = x->t->runtime;
     const double nodes = written_nodes(r), tiles = nodes / r->n_nodes;
     for (ot_form f = first; f <= last; f++) {
-        ot_why why;
-        bool legal;
         forms[f] = *r;
-        forms[f].form = f;
-        forms[f].in_classes = f == OT_FORM_STREAM && ot_runtime_in_classes(rt);
         forms[f].time_tiled = -1;
         if (!ot_runtime_takes(rt, f) && (f != o->force_form || ot_runtime_one_form(rt))) continue;
         if (o->force_form != OT_FORM_NONE && f != o->force_form && !ot_runtime_one_form(rt))
             continue;
         if (f == OT_FORM_STREAM && f != o->force_form) continue; /* where it pays: stream_plan.c */
         if (f == OT_FORM_UNROLLED && (nodes > 1500 || !ot_runtime_writes_out(rt, tiles))) continue;
-        OT_TRY(ot_form_legal(x->s->g, &forms[f], f, rt->cannot, &legal, &why));
-        if (!legal) continue;
-        OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, &forms[f]));
+        OT_TRY(ot_fitted_form(x->known, x->s, x->t, known, f, how, &forms[f]));
         if (o->max_tensor && forms[f].largest > o->max_tensor) forms[f].time_tiled = -1;
     }
     /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
@@ -133,23 +128,27 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
     return OT_OK;
 }
 
-/* The planned arena of the region's kernel is its working set; what its places stall is part of
- * its time. */
+void ot_region_take_memory(ot_region *r, const ot_region_memory *m)
+{
+    r->working_set = m->height;
+    r->working_set_bound = m->lower_bound;
+    r->stall = m->stall;
+    r->time_tiled += m->stall;
+    r->benefit -= m->stall;
+}
+
 ot_status ot_region_fit_memory(const ot_seq *s, const ot_target *t, ot_region *r)
 {
     ot_region_memory m;
     OT_TRY(ot_region_plan_memory(s->g, r, t, s->g->model->diag, &m, NULL));
-    r->working_set = m.height;
-    r->working_set_bound = m.lower_bound;
-    r->stall = m.stall;
-    r->time_tiled += m.stall;
-    r->benefit -= m.stall;
+    ot_region_take_memory(r, &m);
     return OT_OK;
 }
 
-static ot_status plan_memory(const fitting *x, ot_region *r, bool *fits)
+static ot_status plan_memory(const fitting *x, ot_fitted *known, unsigned how, ot_region *r,
+                             bool *fits)
 {
-    OT_TRY(ot_region_fit_memory(x->s, x->t, r));
+    OT_TRY(ot_fitted_memory(x->s, x->t, known, how, r));
     *fits = !ot_target_hard_limit(x->t) || r->working_set <= ot_target_room(x->t);
     return OT_OK;
 }
@@ -177,12 +176,14 @@ static void dump_try(const fitting *x, const ot_choice *c, unsigned how, const o
 /* Choice c as a region, as `how` says. */
 static ot_status try_choice(fitting *x, const ot_choice *c, unsigned how, ot_region *r)
 {
+    ot_fitted *known;
     bool form, fits;
     OT_TRY(ot_watch_look(x->s->g->model->diag));
-    OT_TRY(ot_region_build(x->s, x->w, c, x->arena, r));
-    OT_TRY(pick_form(x, how, r, &form));
+    OT_TRY(ot_fitted_region(x->known, x->s, x->w, c, &known));
+    *r = *ot_fitted_built(known);
+    OT_TRY(pick_form(x, known, how, r, &form));
     fits = form;
-    if (form) OT_TRY(plan_memory(x, r, &fits));
+    if (form) OT_TRY(plan_memory(x, known, how, r, &fits));
     if (ot_dbg['W']) dump_try(x, c, how, r, form, fits);
     bool instead = x->slowest < DBL_MAX; /* of what the search chose */
     fits = fits && r->time_tiled <= x->slowest && (!instead || -r->benefit <= x->loss);
@@ -264,9 +265,9 @@ static ot_status try_in_cache(fitting *x, const ot_choice *c)
     x->slowest = x->best->time_tiled;
     for (uint32_t round = 0; round < SPILL_ROUNDS && more && spills(x) && x->left->tries > 0;
          round++) {
-        ot_region r;
-        OT_TRY(ot_region_build(x->s, x->w, &finer, x->arena, &r));
-        OT_TRY(try_finer(x, &finer, &r, &more));
+        ot_fitted *known;
+        OT_TRY(ot_fitted_region(x->known, x->s, x->w, &finer, &known));
+        OT_TRY(try_finer(x, &finer, ot_fitted_built(known), &more));
     }
     x->slowest = slowest;
     return OT_OK;
@@ -407,10 +408,15 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
     ot_walk *w = q->w;
     const ot_target *t = q->t;
     const ot_plan_options *o = q->o;
-    ot_arena *a = q->arena;
     ot_fit_left *left = q->left;
-    fitting x = {
-        .s = s, .w = w, .t = t, .o = o, .arena = a, .left = left, .slowest = DBL_MAX, .loss = loss};
+    fitting x = {.s = s,
+                 .w = w,
+                 .t = t,
+                 .o = o,
+                 .known = q->known,
+                 .left = left,
+                 .slowest = DBL_MAX,
+                 .loss = loss};
     x.best = OT_NEW(s->arena, ot_region);
     ot_choice c = *choice;
     bool more = true;
@@ -432,7 +438,11 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
     if (!fitted && ot_target_hard_limit(t)) OT_TRY(try_leaner(&x, &c));
     for (uint32_t round = 0; !fitted && round < ROUNDS && more && left->tries > 0; round++) {
         ot_region r = *out;
-        if (round > 0) OT_TRY(ot_region_build(s, w, &c, a, &r));
+        ot_fitted *known;
+        if (round > 0) {
+            OT_TRY(ot_fitted_region(x.known, s, w, &c, &known));
+            r = *ot_fitted_built(known);
+        }
         OT_TRY(try_finer(&x, &c, &r, &more));
         fitted = x.found;
     }

@@ -45,7 +45,7 @@ static ot_status build_like(const ot_seq *s, ot_walk *w, const ot_target *t, con
     r->form = like->form;
     OT_TRY(ot_form_legal(s->g, r, r->form, t->runtime->cannot, found, &why));
     if (!*found) return OT_OK;
-    OT_TRY(ot_region_exact(s, t, a, 0, r));
+    OT_TRY(ot_region_exact(s, t, 0, r));
     *found = r->time_tiled >= 0;
     return *found ? ot_region_fit_memory(s, t, r) : OT_OK;
 }

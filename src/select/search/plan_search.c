@@ -48,10 +48,11 @@ static void ban(ot_limit *limit, const ot_choice *c)
     limit->banned[limit->n_banned++] = (ot_banned){sums ? OT_NONE : c->first, c->end};
 }
 
-static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
-                               const ot_plan_options *o, ot_limit *limit,
+static ot_status build_regions(ot_planner *x, const ot_plan_options *o, ot_limit *limit,
                                const ot_interval_path *path, ot_plan *p, ot_region_pool *built)
 {
+    const ot_seq *s = &x->s;
+    const ot_target *t = x->t;
     ot_interval_ends at;
     uint32_t n_cut = 0; /* the path has a step for every node that is left whole */
     for (uint32_t k = 0; k < path->n; k++) n_cut += path->steps[k].n_dims > 0;
@@ -60,7 +61,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_interval_ends_list(s, path, &at));
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
-    const ot_fit_request q = {s, w, t, o, &at, p->arena, &left};
+    const ot_fit_request q = {s, &x->w, t, o, &at, &x->fitted, &left};
     /* what regions may take beyond what was estimated of them */
     double spare = ot_time_allowed(s, o) - path->time;
     for (uint32_t k = 0; k < path->n; k++) {
@@ -288,7 +289,7 @@ static ot_status plan_once(ot_planner *x, const ot_plan_options *o, ot_limit *li
             OT_TRY(ot_tie_break(s, x->t, o, path));
         if (ot_dbg['D']) dump_steps(s, path);
     }
-    OT_TRY(build_regions(s, &x->w, x->t, o, limit, path, p, built));
+    OT_TRY(build_regions(x, o, limit, path, p, built));
     OT_TRY(total(s, p));
     return drop_useless(s, x->t, o, limit, p);
 }
@@ -364,13 +365,13 @@ static bool is_allowed(const ot_seq *s, const ot_plan_options *o, const ot_plan 
 }
 
 /* Regions of other paths that the search found as good in another way, for a recombination. */
-static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t,
-                            const ot_plan_options *o, const ot_interval_path *path, ot_plan *p,
+static ot_status build_rest(ot_planner *x, const ot_plan_options *o, const ot_interval_path *path,
                             ot_region_pool *built)
 {
+    const ot_seq *s = &x->s;
     ot_interval_ends at;
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
-    const ot_fit_request q = {s, w, t, o, &at, p->arena, &left};
+    const ot_fit_request q = {s, &x->w, x->t, o, &at, &x->fitted, &left};
     uint32_t most = s->n > MANY_NODES ? REST_LARGE : REST;
     const double loss = fmax(0, ot_time_allowed(s, o) - s->time[s->n]);
     OT_TRY(ot_interval_ends_list(s, path, &at));
@@ -387,13 +388,13 @@ static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t,
 /* What was built and is no region of the plan. */
 static ot_status keep_spare(const ot_seq *s, const ot_region_pool *built, ot_plan *p)
 {
+    const ot_region **of = OT_NEW_N(s->arena, const ot_region *, s->g->n_nodes + 1u);
     p->spare = OT_NEW_N(p->arena, ot_region, built->n + 1u);
-    if (!p->spare) return ot_fail_nomem(s->g->model->diag);
+    if (!p->spare || !of) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t j = 0; j < p->n_regions; j++) of[p->regions[j].nodes[0].node] = &p->regions[j];
     for (uint32_t k = 0; k < built->n; k++) {
-        bool chosen = false;
-        for (uint32_t j = 0; j < p->n_regions; j++)
-            chosen |= p->regions[j].nodes == built->all[k].nodes;
-        if (!chosen) p->spare[p->n_spare++] = built->all[k];
+        const ot_region *r = &built->all[k], *chosen = of[r->nodes[0].node];
+        if (!chosen || !ot_region_is(chosen, r)) p->spare[p->n_spare++] = *r;
     }
     return OT_OK;
 }
@@ -488,11 +489,11 @@ ot_status ot_planner_fill(ot_planner *x, ot_plan *p)
         if (st == OT_OK && attempt == 0 && tr) st = add_streams(x, o, &limit, p, &built);
         bool last = o->search.price == 0 || attempt + 1 == attempts;
         if (st == OT_OK && limit.n_large == 0 && last && (attempt > 0 || !is_allowed(s, o, p))) {
-            if (attempt == 0) st = build_rest(s, w, t, o, &path, p, &built);
+            if (attempt == 0) st = build_rest(x, o, &path, &built);
             if (st == OT_OK) st = recombine(s, t, o, &built, p);
         } else if (st == OT_OK && o->search.spare &&
                    attempt == 0) /* for sets of regions that compete */
-            st = build_rest(s, w, t, o, &path, p, &built);
+            st = build_rest(x, o, &path, &built);
         g->model->diag = diag;
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
         bool in_budget = o->memory_budget == 0 || p->tiled.peak_bytes <= o->memory_budget;

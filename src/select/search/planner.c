@@ -25,6 +25,8 @@ ot_plan *ot_plan_begin(const ot_target *t)
 
 static ot_status fill(ot_planner *x)
 {
+    x->fitted = (ot_fitted_cache){.arena = x->arena, .store = ot_region_store_new()};
+    if (!x->fitted.store) return ot_fail_nomem(x->g->model->diag);
     OT_TRY(ot_seq_build(x->g, x->arena, &x->s));
     OT_TRY(ot_cost_fill(&x->s, x->t));
     OT_TRY(ot_walk_new(&x->s, &x->w));
@@ -54,7 +56,7 @@ ot_status ot_planner_open(ot_graph *g, const ot_target *t, ot_planner **out)
     if (s == OT_OK)
         *out = x;
     else
-        ot_arena_free(arena);
+        ot_planner_close(x);
     return s;
 }
 
@@ -65,6 +67,7 @@ ot_status ot_planner_plan(ot_planner *x, const ot_plan_options *o, ot_plan **out
     *out = NULL;
     ot_status s = OT_E_NOMEM;
     if (scratch && p) {
+        p->store = ot_region_store_hold(x->fitted.store);
         x->o = *o;
         x->s.arena = scratch;
         s = ot_planner_fill(x, p);
@@ -82,7 +85,9 @@ ot_status ot_planner_plan(ot_planner *x, const ot_plan_options *o, ot_plan **out
 
 void ot_planner_close(ot_planner *x)
 {
-    if (x) ot_arena_free(x->arena);
+    if (!x) return;
+    ot_region_store_release(x->fitted.store);
+    ot_arena_free(x->arena);
 }
 
 ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out)

@@ -3,6 +3,7 @@
 #define OT_SELECT_SEARCH_SEARCH_H
 
 #include "cost/cost.h"
+#include "tiling/lower/lowering.h"
 #include "plan_search.h"
 
 /* ---- tensor_limit.c ---- */
@@ -109,6 +110,30 @@ ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const o
  * is none. */
 uint32_t ot_sink_output(const ot_seq *s, const ot_region *r);
 
+/* ---- fitted.c: intervals as regions, looked at once for all plans of a graph ---- */
+
+/* A tiling of an interval, its region, and that in the forms that somebody asked for. */
+typedef struct ot_fitted ot_fitted;
+typedef struct ot_fitted_cache {
+    ot_arena *arena;        /* of what is known */
+    ot_region_store *store; /* of what regions point to; held */
+    ot_fitted **slots;      /* [n_slots] a power of 2 */
+    uint32_t n_slots, n;
+} ot_fitted_cache;
+/* The region of a tiling; what is not kept for the next plan is in s->arena. Fails: OT_E_NOMEM. */
+ot_status ot_fitted_region(ot_fitted_cache *x, const ot_seq *s, ot_walk *w, const ot_choice *c,
+                           ot_fitted **out) OT_MUST_USE;
+/* As built: without form and figures. */
+const ot_region *ot_fitted_built(const ot_fitted *f);
+/* In this form, with exact figures; out->time_tiled < 0: not possible. how: OT_FIT_ bits. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_fitted_form(ot_fitted_cache *x, const ot_seq *s, const ot_target *t, ot_fitted *f,
+                         ot_form form, unsigned how, ot_region *out) OT_MUST_USE;
+/* The same as ot_region_fit_memory, for r that ot_fitted_form made with the same `how`. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_fitted_memory(const ot_seq *s, const ot_target *t, ot_fitted *f, unsigned how,
+                           ot_region *r) OT_MUST_USE;
+
 /* ---- exact_fit.c ---- */
 
 #define OT_FIT_TRIES 1000 /* other tilings tried for a whole graph */
@@ -137,8 +162,8 @@ typedef struct ot_fit_request {
     const ot_target *t;
     const ot_plan_options *o;
     const ot_interval_ends *ends; /* other tilings of an interval */
-    ot_arena *arena;              /* of the plan */
-    ot_fit_left *left;            /* counts down */
+    ot_fitted_cache *known;
+    ot_fit_left *left; /* counts down */
 } ot_fit_request;
 
 /* The region of a chosen interval: its best form, exact figures, working set planned. On a
@@ -148,6 +173,9 @@ typedef struct ot_fit_request {
  * or nothing fits; *out is then the region as chosen. Fails: OT_E_NOMEM. */
 ot_status ot_region_fit(const ot_fit_request *q, const ot_choice *choice, double loss,
                         ot_region *out, bool *found) OT_MUST_USE;
+/* The planned arena of r's kernel is its working set; what its places stall is part of its time.
+ */
+void ot_region_take_memory(ot_region *r, const ot_region_memory *m);
 /* Plan the memory of r's kernel: working set and its bound. Requires a form. Fails: OT_E_NOMEM. */
 ot_status ot_region_fit_memory(const ot_seq *s, const ot_target *t, ot_region *r) OT_MUST_USE;
 /* For goal time a region must not lose more than the runtime gives for less memory. */
@@ -227,7 +255,8 @@ struct ot_planner {
     ot_trial *tr;              /* NULL: nothing of the graph can be tiled */
     ot_plan_options o;         /* of the plan at hand: trials read the goal there */
     ot_interval_cache cuts[2]; /* by goal */
-    ot_stream_cache *streams;  /* [n_streams] */
+    ot_fitted_cache fitted;
+    ot_stream_cache *streams; /* [n_streams] */
     size_t n_streams, cap_streams;
     ot_steps_cache steps_seen;
 };

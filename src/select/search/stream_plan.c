@@ -90,7 +90,7 @@ static ot_status fit(finder *x, ot_region *r, bool *fits)
     for (unsigned how = 0; how <= (hard ? OT_FIT_STREAM | OT_FIT_SINGLE : 0u) && !*fits; how++) {
         if ((how & OT_FIT_SINGLE) && !x->t->double_buffer) continue;
         x->work += (uint64_t)r->dims[0].n_tiles * (r->n_nodes + r->n_values);
-        OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, r));
+        OT_TRY(ot_region_exact(x->s, x->t, how, r));
         if (r->time_tiled < 0 && (double)r->working_set > FAR_OFF * (double)ot_target_room(x->t))
             return OT_OK;
         if (r->time_tiled < 0) continue;
