@@ -21,21 +21,24 @@
 #define PAGES_MOST  (INT64_C(1) << 16) /* of a region that are told apart */
 /* bytes for each GRANULE of a region: the number of its chunk, set when the region comes */
 #define HANDLE 8
-#define BINS   63
+/* a quarter of a power of two each: by the highest bit of a size, and the two behind it */
+#define BINS  256
+#define WORDS (BINS / 64)
 
 typedef struct chunk {
     /* neighbours in the region; OT_NONE. A chunk that is gone, merged into its neighbour, waits
      * for another use in a list linked by `after` */
     uint32_t region, before, after;
     uint32_t next, last; /* of the free ones of its bin, in no order; OT_NONE */
-    int64_t at, bytes;
     bool is_free;
-    bool is_touched; /* all its pages are known to be */
+    int64_t at, bytes;
+    int64_t touched; /* bytes at its start of which all pages are known to be */
 } chunk;
 
 typedef struct region {
-    int64_t bytes, page;
-    uint8_t *touched; /* [bytes / page] */
+    int64_t bytes;
+    int page;         /* bytes of one: 2 to that */
+    uint8_t *touched; /* [bytes >> page] */
     int64_t full;     /* pages at its start that all were */
 } region;
 
@@ -43,10 +46,10 @@ struct ot_chunk_arena {
     ot_arena *a;
     chunk *chunks;
     region *regions;
-    /* first free chunk of 2^b bytes or more and less than twice that, and (bit b) whether there is
-     * one: what fits best is in the first bin where anything fits */
+    /* first free chunk of each bin, and (bit b % 64 of word b / 64) whether there is one: what fits
+     * best is in the first bin where anything fits */
     uint32_t free[BINS];
-    uint64_t any;
+    uint64_t any[WORDS];
     uint32_t spare; /* first entry of a chunk that is gone; OT_NONE */
     size_t n, cap, n_regions, cap_regions;
     int64_t due;
@@ -62,8 +65,12 @@ ot_chunk_arena *ot_chunk_arena_new(ot_arena *a)
     return x;
 }
 
-/* bytes: above 0. */
-static int bin_of(int64_t bytes) { return BINS - __builtin_clzll((uint64_t)bytes); }
+/* bytes: of a granule or more. */
+static int bin_of(int64_t bytes)
+{
+    const int top = 63 - __builtin_clzll((uint64_t)bytes);
+    return top * 4 + (int)((uint64_t)bytes >> (top - 2) & 3);
+}
 
 static void list_free(ot_chunk_arena *x, uint32_t k)
 {
@@ -74,35 +81,31 @@ static void list_free(ot_chunk_arena *x, uint32_t k)
     c->next = x->free[b];
     if (c->next != OT_NONE) x->chunks[c->next].last = k;
     x->free[b] = k;
-    x->any |= UINT64_C(1) << b;
+    x->any[b / 64] |= UINT64_C(1) << b % 64;
 }
 
 /* While its size is what it was when it was listed. */
 static void unlist_free(ot_chunk_arena *x, uint32_t k)
 {
     chunk *c = &x->chunks[k];
-    const int b = bin_of(c->bytes);
     c->is_free = false;
     if (c->next != OT_NONE) x->chunks[c->next].last = c->last;
-    if (c->last != OT_NONE)
+    if (c->last != OT_NONE) {
         x->chunks[c->last].next = c->next;
-    else if ((x->free[b] = c->next) == OT_NONE)
-        x->any &= ~(UINT64_C(1) << b);
+        return;
+    }
+    const int b = bin_of(c->bytes);
+    x->free[b] = c->next;
+    if (c->next == OT_NONE) x->any[b / 64] &= ~(UINT64_C(1) << b % 64);
 }
 
-/* A free chunk; OT_NONE when memory ran out. */
-static uint32_t new_chunk(ot_chunk_arena *x, chunk c)
+/* A chunk whose fields the caller sets; OT_NONE when memory ran out. */
+static uint32_t new_chunk(ot_chunk_arena *x)
 {
-    uint32_t k = x->spare;
-    if (k != OT_NONE) {
-        x->spare = x->chunks[k].after;
-        x->chunks[k] = c;
-    } else if (OT_PUSH(x->a, x->chunks, x->n, x->cap, c)) {
-        k = (uint32_t)x->n - 1;
-    } else {
-        return OT_NONE;
-    }
-    list_free(x, k);
+    const uint32_t k = x->spare;
+    if (k == OT_NONE)
+        return OT_PUSH(x->a, x->chunks, x->n, x->cap, (chunk){0}) ? (uint32_t)x->n - 1 : OT_NONE;
+    x->spare = x->chunks[k].after;
     return k;
 }
 
@@ -114,18 +117,23 @@ static uint32_t extend(ot_chunk_arena *x, int64_t bytes)
         x->due *= 2;
         grown = true;
     }
-    region r = {.bytes = x->due, .page = ot_max(PAGE, x->due / PAGES_MOST)};
-    r.touched = ot_alloc(x->a, (size_t)(r.bytes / r.page));
+    const int64_t page = ot_max(PAGE, x->due / PAGES_MOST);
+    region r = {.bytes = x->due, .page = __builtin_ctzll((uint64_t)page)};
+    r.touched = ot_alloc(x->a, (size_t)(r.bytes >> r.page));
     if (!r.touched || !OT_PUSH(x->a, x->regions, x->n_regions, x->cap_regions, r)) return OT_NONE;
     x->touched += r.bytes / GRANULE * HANDLE;
     if (ot_dbg['P'])
         fprintf(stderr, "  %10.2f MB  asked, a region of %.0f MB\n", (double)bytes / 1048576.0,
                 (double)r.bytes / 1048576.0);
     if (!grown && x->due < MOST_DUE) x->due *= 2;
-    return new_chunk(x, (chunk){.region = (uint32_t)x->n_regions - 1,
-                                .before = OT_NONE,
-                                .after = OT_NONE,
-                                .bytes = r.bytes});
+    const uint32_t k = new_chunk(x);
+    if (k == OT_NONE) return OT_NONE;
+    x->chunks[k] = (chunk){.region = (uint32_t)x->n_regions - 1,
+                           .before = OT_NONE,
+                           .after = OT_NONE,
+                           .bytes = r.bytes};
+    list_free(x, k);
+    return k;
 }
 
 /* Of the chunks of bin b that hold `bytes` the smallest, of those the first in memory: the system
@@ -151,26 +159,51 @@ static uint32_t best_of(const ot_chunk_arena *x, int b, int64_t bytes, bool room
 static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes, bool roomy)
 {
     const int first = bin_of(bytes);
-    uint32_t best = OT_NONE;
-    for (uint64_t any = x->any >> first << first; any && best == OT_NONE; any &= any - 1)
-        best = best_of(x, __builtin_ctzll(any), bytes, roomy);
-    return best;
+    uint64_t any = x->any[first / 64] >> first % 64 << first % 64;
+    for (int w = first / 64;; any = x->any[w]) {
+        for (; any; any &= any - 1) {
+            const uint32_t best = best_of(x, w * 64 + __builtin_ctzll(any), bytes, roomy);
+            if (best != OT_NONE) return best;
+        }
+        if (++w == WORDS) return OT_NONE;
+    }
 }
 
 /* The first `bytes` of the chunk. One of 100 MB is some thousand pages, a plan is simulated with
  * thousands of chunks, and most of them were handed out before: whole, or as parts that were. */
 static void touch(ot_chunk_arena *x, chunk *c, int64_t bytes)
 {
+    if (bytes <= c->touched) return;
     region *r = &x->regions[c->region];
-    if (c->is_touched) return;
-    c->is_touched = bytes == c->bytes;
-    const int64_t first = c->at / r->page, n = (c->at + bytes - 1) / r->page + 1;
+    const int64_t first = (c->at + c->touched) >> r->page, n = ((c->at + bytes - 1) >> r->page) + 1;
     uint8_t *page = r->touched + ot_max(first, r->full), *end = r->touched + n;
     while (page < end && (page = memchr(page, 0, (size_t)(end - page))) != NULL) {
         *page++ = 1;
-        x->touched += r->page;
+        x->touched += INT64_C(1) << r->page;
     }
-    if (first <= r->full) r->full = ot_max(r->full, n);
+    if (c->at >> r->page <= r->full) r->full = ot_max(r->full, n);
+    c->touched = bytes;
+}
+
+/* The chunk, which is listed nowhere, keeps the first `bytes`; what is behind them is a free one.
+ * false: no memory. */
+static bool split(ot_chunk_arena *x, uint32_t k, int64_t bytes)
+{
+    const uint32_t rest = new_chunk(x);
+    if (rest == OT_NONE) return false;
+    chunk *c = &x->chunks[k], *y = &x->chunks[rest];
+    y->region = c->region;
+    y->before = k;
+    y->after = c->after;
+    y->at = c->at + bytes;
+    y->bytes = c->bytes - bytes;
+    y->touched = ot_max(0, c->touched - bytes);
+    if (c->after != OT_NONE) x->chunks[c->after].before = rest;
+    c->after = rest;
+    c->bytes = bytes;
+    c->touched = ot_min(c->touched, bytes);
+    list_free(x, rest);
+    return true;
 }
 
 static uint32_t take(ot_chunk_arena *x, int64_t bytes, bool roomy)
@@ -181,18 +214,8 @@ static uint32_t take(ot_chunk_arena *x, int64_t bytes, bool roomy)
     if (k == OT_NONE) k = extend(x, bytes);
     if (k == OT_NONE) return OT_NONE;
     unlist_free(x, k);
-    const chunk c = x->chunks[k];
-    if (c.bytes >= 2 * bytes || c.bytes - bytes >= DEAD_BYTES) {
-        chunk left = c;
-        left.before = k;
-        left.at += bytes;
-        left.bytes -= bytes;
-        const uint32_t rest = new_chunk(x, left);
-        if (rest == OT_NONE) return OT_NONE;
-        if (c.after != OT_NONE) x->chunks[c.after].before = rest;
-        x->chunks[k].after = rest;
-        x->chunks[k].bytes = bytes;
-    }
+    const int64_t has = x->chunks[k].bytes;
+    if ((has >= 2 * bytes || has - bytes >= DEAD_BYTES) && !split(x, k, bytes)) return OT_NONE;
     touch(x, &x->chunks[k], bytes);
     return k;
 }
@@ -201,27 +224,31 @@ uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes) { return take(x, bytes,
 
 uint32_t ot_chunk_take_roomy(ot_chunk_arena *x, int64_t bytes) { return take(x, bytes, true); }
 
-/* b, right behind a, becomes part of it; both are free. */
+/* b, right behind a, becomes part of it; neither is listed. */
 static void join(ot_chunk_arena *x, uint32_t a, uint32_t b)
 {
     chunk *p = &x->chunks[a], *q = &x->chunks[b];
-    unlist_free(x, a);
-    unlist_free(x, b);
+    if (p->touched == p->bytes) p->touched += q->touched;
     p->bytes += q->bytes;
-    p->is_touched &= q->is_touched;
     p->after = q->after;
     if (q->after != OT_NONE) x->chunks[q->after].before = a;
     q->after = x->spare;
     x->spare = b;
-    list_free(x, a);
 }
 
 void ot_chunk_release(ot_chunk_arena *x, uint32_t k)
 {
+    const uint32_t after = x->chunks[k].after, before = x->chunks[k].before;
+    if (after != OT_NONE && x->chunks[after].is_free) {
+        unlist_free(x, after);
+        join(x, k, after);
+    }
+    if (before != OT_NONE && x->chunks[before].is_free) {
+        unlist_free(x, before);
+        join(x, before, k);
+        k = before;
+    }
     list_free(x, k);
-    uint32_t after = x->chunks[k].after, before = x->chunks[k].before;
-    if (after != OT_NONE && x->chunks[after].is_free) join(x, k, after);
-    if (before != OT_NONE && x->chunks[before].is_free) join(x, before, k);
 }
 
 int64_t ot_chunk_touched(const ot_chunk_arena *x) { return x->touched; }
@@ -238,9 +265,11 @@ static uint64_t mark_of(const chunk *c)
 uint64_t ot_chunk_layout(const ot_chunk_arena *x)
 {
     uint64_t sum = 0; /* the list is in no order */
-    for (uint64_t any = x->any; any; any &= any - 1)
-        for (uint32_t k = x->free[__builtin_ctzll(any)]; k != OT_NONE; k = x->chunks[k].next)
-            sum += mark_of(&x->chunks[k]);
+    for (int w = 0; w < WORDS; w++)
+        for (uint64_t any = x->any[w]; any; any &= any - 1)
+            for (uint32_t k = x->free[w * 64 + __builtin_ctzll(any)]; k != OT_NONE;
+                 k = x->chunks[k].next)
+                sum += mark_of(&x->chunks[k]);
     return sum;
 }
 
