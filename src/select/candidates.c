@@ -171,18 +171,6 @@ ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool s
     return ot_sim_growth_until(g, x->t->runtime, static_shape, orders, stop, f);
 }
 
-/* Of the set, and of the nodes in it: regions of equal ends may leave out others. */
-static uint64_t key_of(const ot_candidates *x, const ot_region *regions, uint32_t n)
-{
-    const ot_region_set set = {.all = (ot_region *)regions, .n = n};
-    uint64_t key = ot_set_key(x, &set);
-    key = ot_hash_bytes(key, &x->o.max_tensor, sizeof x->o.max_tensor);
-    for (uint32_t k = 0; k < n; k++)
-        for (uint32_t i = 0; i < regions[k].n_nodes; i++)
-            key = ot_hash_bytes(key, &regions[k].nodes[i].node, sizeof(ot_id));
-    return key;
-}
-
 static ot_status simulate_written(ot_candidates *x, ot_region *regions, uint32_t n, int64_t most,
                                   ot_sim_figures *f)
 {
@@ -201,36 +189,29 @@ static ot_status simulate_written(ot_candidates *x, ot_region *regions, uint32_t
     return s;
 }
 
-static ot_status keep_figures(ot_candidates *x, size_t at, const ot_simulated *done)
-{
-    if (at < x->n_simulated)
-        x->simulated[at] = *done;
-    else if (!OT_PUSH(x->arena, x->simulated, x->n_simulated, x->cap_simulated, *done))
-        return ot_fail_nomem(x->g->model->diag);
-    return OT_OK;
-}
-
 /* As far as the score is at most `most`: f->is_cut where it is more. What was simulated before
  * counts as work all the same: how far a search goes does not depend on who asked first. -d P
  * prints the steps of each, so that each is simulated then. */
 static ot_status simulate_to(ot_candidates *x, ot_region *regions, uint32_t n, int64_t most,
                              ot_sim_figures *f)
 {
-    const uint64_t key = key_of(x, regions, n);
+    const uint64_t key = ot_written_key(x, regions, n);
     x->work += x->g->n_order + n;
     number_regions(x, regions, n);
-    size_t at = 0;
-    while (at < x->n_simulated && (x->simulated[at].key != key || ot_dbg['P'])) at++;
-    if (at < x->n_simulated) {
-        *f = x->simulated[at].figures;
-        x->packing_seconds = x->simulated[at].packing_seconds;
+    const ot_simulated *known = ot_dbg['P'] ? NULL : ot_simulations_find(&x->simulated, key);
+    if (known) {
+        *f = known->figures;
+        x->packing_seconds = known->packing_seconds;
         if (!f->is_cut || ot_score_bytes(f, &x->base) > most) return OT_OK;
     }
     const ot_status s = simulate_written(x, regions, n, most, f);
     if (s == OT_E_NOMEM) return ot_fail_nomem(x->g->model->diag);
     OT_TRY(s);
-    const ot_simulated done = {.key = key, .figures = *f, .packing_seconds = x->packing_seconds};
-    return keep_figures(x, at, &done);
+    const ot_simulated done = {
+        .figures = *f, .packing_seconds = x->packing_seconds, .is_written = true};
+    return ot_simulations_keep(&x->simulated, x->arena, key, &done)
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
 }
 
 ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t n,

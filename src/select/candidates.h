@@ -72,10 +72,17 @@ typedef struct ot_scored {
 
 /* What a set takes, as it was written; or (is_cut) at least. */
 typedef struct ot_simulated {
-    uint64_t key;
     ot_sim_figures figures;
     double packing_seconds;
+    bool is_written; /* false: it cannot be, at that size */
 } ot_simulated;
+
+/* The same of all sets that were simulated at one size. */
+typedef struct ot_simulations {
+    uint64_t *keys;    /* [n] */
+    ot_simulated *all; /* [n_all] of the same n */
+    size_t n, n_all, cap, cap_all;
+} ot_simulations;
 
 /* Plans whose tiles take a part of the fast memory. */
 typedef struct ot_smaller {
@@ -139,9 +146,19 @@ typedef struct ot_candidates {
     size_t n_kept, cap_kept;
     ot_scored *scored; /* [n_scored] */
     size_t n_scored, cap_scored;
-    ot_simulated *simulated; /* [n_simulated] */
-    size_t n_simulated, cap_simulated;
+    ot_simulations simulated, small_simulated; /* of g, and at the smaller size */
 } ot_candidates;
+
+/* ---- simulated.c ---- */
+
+/* Of the set as x writes it now, and of the nodes in it: regions of equal ends may leave out
+ * others. */
+uint64_t ot_written_key(const ot_candidates *x, const ot_region *regions, uint32_t n);
+/* NULL: it is not known. Good until the next one is kept. */
+const ot_simulated *ot_simulations_find(const ot_simulations *all, uint64_t key);
+/* In the place of what was known of it, if anything was. false: no memory. */
+bool ot_simulations_keep(ot_simulations *all, ot_arena *a, uint64_t key,
+                         const ot_simulated *now) OT_MUST_USE;
 
 /* ---- candidates.c ---- */
 

@@ -80,6 +80,25 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : OT_OK;
 }
 
+/* The same, once for each set. With -d P each is simulated, as at the design's size. */
+static ot_status simulate_once(ot_candidates *x, const ot_graph *small, const ot_region *regions,
+                               uint32_t n, int64_t most, ot_simulated *out)
+{
+    const uint64_t key = ot_written_key(x, regions, n);
+    const ot_simulated *known = ot_dbg['P'] ? NULL : ot_simulations_find(&x->small_simulated, key);
+    if (known) {
+        const ot_sim_figures *f = &known->figures;
+        *out = *known;
+        if (!known->is_written || !f->is_cut || ot_score_bytes(f, &x->small_base) > most)
+            return OT_OK;
+    }
+    *out = (ot_simulated){0};
+    OT_TRY(simulate(x, small, regions, n, most, &out->figures, &out->is_written));
+    return ot_simulations_keep(&x->small_simulated, x->arena, key, out)
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
+}
+
 /* x->small_base, once. */
 static ot_status look_small(ot_candidates *x, const ot_graph *small)
 {
@@ -106,13 +125,13 @@ ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_
                              int64_t *bytes)
 {
     const ot_graph *small = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
-    ot_sim_figures f = {0};
-    bool known;
+    ot_simulated at;
     if (x->at_design || !small || *bytes == INT64_MAX || x->untiled.growth <= 0) return OT_OK;
     OT_TRY(look_small(x, small));
     if (x->small_base.process == 0) return OT_OK;
-    OT_TRY(simulate(x, small, regions, n, most_there(x, *bytes, most), &f, &known));
-    if (!known) return OT_OK;
+    OT_TRY(simulate_once(x, small, regions, n, most_there(x, *bytes, most), &at));
+    const ot_sim_figures f = at.figures;
+    if (!at.is_written) return OT_OK;
     if (f.is_cut) {
         *bytes = INT64_MAX;
         return OT_OK;
