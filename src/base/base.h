@@ -178,6 +178,8 @@ uint32_t *ot_map_at(ot_map *m, const char *key);
 ot_map *ot_map_copy(ot_arena *a, const ot_map *m);
 /* The value, or OT_NONE. */
 uint32_t ot_map_get(const ot_map *m, const char *key);
+/* Whether some key begins so. */
+bool ot_map_has_initial(const ot_map *m, char initial);
 
 #define OT_NONE UINT32_MAX
 

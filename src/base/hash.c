@@ -23,6 +23,7 @@ struct ot_map {
     slot *slots; /* [cap], cap a power of two; kept at most 3/4 full */
     size_t cap;
     size_t n;
+    uint64_t initials[4]; /* bit c % 64 of c / 64: a key begins with c */
 };
 
 static uint64_t rotl(uint64_t x, int by) { return x << by | x >> (64 - by); }
@@ -143,6 +144,8 @@ static slot *claim(ot_map *m, const char *key, bool *fresh)
         s = find(m->slots, m->cap, hash, key);
     }
     *s = (slot){.key = key, .hash = hash};
+    const unsigned char initial = (unsigned char)key[0];
+    m->initials[initial / 64] |= UINT64_C(1) << initial % 64;
     m->n++;
     return s;
 }
@@ -172,6 +175,12 @@ uint32_t ot_map_get(const ot_map *m, const char *key)
 {
     const slot *s = find(m->slots, m->cap, hash_of(m, key), key);
     return s->key ? s->value : OT_NONE;
+}
+
+bool ot_map_has_initial(const ot_map *m, char initial)
+{
+    const unsigned char c = (unsigned char)initial;
+    return (m->initials[c / 64] >> c % 64 & 1) != 0;
 }
 
 /* ---- contents ---- */

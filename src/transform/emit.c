@@ -65,7 +65,8 @@ ot_status rw_op(rw_region *w, rw_target *t, const char *role, const ot_node_def 
     own.out = (ot_id_list){out, 1};
     if (!own.name) return rw_nomem(w);
     if (*out == OT_NONE) {
-        const char *value = def->name ? ot_join(w->arena, (const char *[]){def->name, "/out"}, 2)
+        const bool is_plain = w->g->model->is_sketch || !def->name;
+        const char *value = !is_plain ? ot_join(w->arena, (const char *[]){def->name, "/out"}, 2)
                                       : "out";
         if (!value) return rw_nomem(w);
         OT_TRY(rw_value(w, t, role, value, type, out));

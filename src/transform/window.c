@@ -22,15 +22,28 @@ void rw_tile_at(const rw_block *b, uint32_t i, uint32_t k[OT_DIMS_MAX])
     }
 }
 
+/* In decimal; returns the end of the text. */
+static char *put_number(char *at, int64_t number)
+{
+    char text[OT_DECIMAL];
+    const uint64_t size = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    if (number < 0) *at++ = '-';
+    for (const char *from = ot_decimal(size, text); *from;) *at++ = *from++;
+    *at = 0;
+    return at;
+}
+
 /* A string that is equal for equal tables. */
 static char *table_key(rw_region *w, const int64_t *rows, uint32_t n_tiles, uint32_t n)
 {
-    size_t numbers = (size_t)n_tiles * n, room = 16 + 21 * numbers, at;
+    size_t numbers = (size_t)n_tiles * n, room = 24 + 21 * numbers;
     char *key = ot_alloc(w->arena, room);
     if (!key) return NULL;
-    at = (size_t)snprintf(key, room, "%u", n);
-    for (size_t k = 0; k < numbers; k++)
-        at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)rows[k]);
+    char *at = put_number(key, n);
+    for (size_t k = 0; k < numbers; k++) {
+        *at++ = ',';
+        at = put_number(at, rows[k]);
+    }
     return key;
 }
 

@@ -79,11 +79,12 @@ static bool reserve_name(ot_model *m, const char *name)
 /* One that no name of the file is: those of a sketch are numbered. */
 static const char *sketched_name(ot_model *m)
 {
+    const bool may_be_taken = ot_map_has_initial(m->names, '~');
     char number[OT_DECIMAL];
     for (;;) {
         const char *parts[] = {"~", ot_decimal(++m->n_sketched, number)};
         const char *name = ot_join(m->arena, parts, 2);
-        if (!name || ot_map_get(m->names, name) == OT_NONE) return name;
+        if (!name || !may_be_taken || ot_map_get(m->names, name) == OT_NONE) return name;
     }
 }
 

@@ -10,8 +10,10 @@ static ot_status nomem(const decomp_writer *w) { return ot_fail_nomem(w->g->mode
 
 static const char *name_of(const decomp_writer *w, const char *role)
 {
-    const char *name = ot_format(w->g->model->arena, "%s/%s", w->base, role);
-    return name ? ot_fresh_name(w->g->model, name) : NULL;
+    ot_model *m = w->g->model;
+    if (m->is_sketch) return ot_fresh_name(m, "");
+    const char *name = ot_format(m->arena, "%s/%s", w->base, role);
+    return name ? ot_fresh_name(m, name) : NULL;
 }
 
 /* The node itself, named after def->name. */
@@ -34,7 +36,7 @@ static ot_status add_node(decomp_writer *w, const ot_node_def *def)
 
 static ot_status add_value(decomp_writer *w, const char *role, ot_tensor_type type, ot_id *out)
 {
-    const char *tail = ot_format(w->g->model->arena, "%s/out", role),
+    const char *tail = ot_join(w->g->model->arena, (const char *[]){role, "/out"}, 2),
                *name = tail ? name_of(w, tail) : NULL;
     if (!name) return nomem(w);
     *out = ot_value_new(w->g, name, type.dtype, type.rank, type.dims);
