@@ -10,13 +10,36 @@
 
 static bool in_range(int64_t v, int64_t lo) { return v >= lo && v < SPATIAL_LIMIT; }
 
-/* An ints attribute that must have `n` entries when present; *ints is NULL when it is absent. */
-static bool read_ints(const ot_node *node, const char *name, uint32_t n, const int64_t **ints)
+/* Attributes of a window, NULL: absent. The planner asks for each tile, and they are read in one
+ * pass. */
+typedef struct window_attrs {
+    const ot_attr *kernel, *strides, *dilations, *pads, *auto_pad;
+} window_attrs;
+
+static window_attrs attrs_of(const ot_node *n)
 {
-    size_t count = 0;
-    *ints = ot_attr_ints(node, name, &count);
-    if (count == 0) *ints = NULL;
-    return !*ints || count == n;
+    window_attrs of = {NULL};
+    for (uint32_t k = 0; k < n->n_attrs; k++) {
+        const ot_attr *a = &n->attrs[k], **to = NULL;
+        const char *name = NULL;
+        switch (a->name[0]) {
+        case 'k': to = &of.kernel, name = "kernel_shape"; break;
+        case 's': to = a->name[1] == 't' ? &of.strides : NULL, name = "strides"; break;
+        case 'd': to = &of.dilations, name = "dilations"; break;
+        case 'p': to = &of.pads, name = "pads"; break;
+        case 'a': to = &of.auto_pad, name = "auto_pad"; break;
+        default: break;
+        }
+        if (to && !*to && strcmp(a->name, name) == 0) *to = a;
+    }
+    return of;
+}
+
+/* An ints attribute that must have `n` entries when present; *ints is NULL when it is absent. */
+static bool read_ints(const ot_attr *a, uint32_t n, const int64_t **ints)
+{
+    *ints = a && a->kind == OT_ATTR_INTS && a->n > 0 ? a->ints : NULL;
+    return !*ints || a->n == n;
 }
 
 bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp,
@@ -31,9 +54,9 @@ bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_s
         return ot_acc_refuse(why, OT_WHY_WEIGHTS_RANK);
     sp->n = (uint32_t)x->rank - 2;
     const int64_t *kernel, *strides, *dilations;
-    bool ok = read_ints(n, "kernel_shape", sp->n, &kernel) &&
-              read_ints(n, "strides", sp->n, &strides) &&
-              read_ints(n, "dilations", sp->n, &dilations);
+    const window_attrs of = attrs_of(n);
+    bool ok = read_ints(of.kernel, sp->n, &kernel) && read_ints(of.strides, sp->n, &strides) &&
+              read_ints(of.dilations, sp->n, &dilations);
     for (uint32_t i = 0; i < sp->n; i++) {
         ot_spatial_axis *a = &sp->ax[i];
         if (ok)
@@ -63,14 +86,16 @@ static void same_pads(ot_spatial_axis *a, bool lower)
 
 bool ot_spatial_read_pads(const ot_node *n, ot_spatial *sp, ot_why *why)
 {
-    const char *mode = ot_attr_str(n, "auto_pad", "");
+    const window_attrs of = attrs_of(n);
+    const bool has_mode = of.auto_pad && of.auto_pad->kind == OT_ATTR_STRING && of.auto_pad->s;
+    const char *mode = has_mode ? of.auto_pad->s : "";
     bool explicit_pads = mode[0] == '\0' || strcmp(mode, "NOTSET") == 0;
     bool same_upper = !explicit_pads && strcmp(mode, "SAME_UPPER") == 0;
     bool same_lower = !explicit_pads && strcmp(mode, "SAME_LOWER") == 0;
     if (!explicit_pads && !same_upper && !same_lower && strcmp(mode, "VALID") != 0)
         return ot_acc_refuse(why, OT_WHY_AUTO_PAD_UNKNOWN);
     const int64_t *pads = NULL;
-    if (explicit_pads && !read_ints(n, "pads", 2 * sp->n, &pads))
+    if (explicit_pads && !read_ints(of.pads, 2 * sp->n, &pads))
         return ot_acc_refuse(why, OT_WHY_SPATIAL_PADS_COUNT);
     for (uint32_t i = 0; i < sp->n; i++) {
         ot_spatial_axis *a = &sp->ax[i];

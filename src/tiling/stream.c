@@ -26,6 +26,7 @@ typedef struct stepper {
     ot_arena *a;
     int64_t *ready; /* [n_values] rows made so far */
     int64_t *due;   /* [n_values] rows that must be there when the step at hand ends */
+    bool *again;    /* [n_nodes] is_made_again, of all steps */
     /* [n_values] rows that are to be there by then although nobody asks; NULL: none */
     int64_t *ahead;
 } stepper;
@@ -130,7 +131,7 @@ static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot
 {
     const ot_rnode *rn = &x->r->nodes[i];
     const ot_node *n = &x->g->nodes[rn->node];
-    const bool again = is_made_again(x, i);
+    const bool again = x->again[i];
     ot_op_tile *t = &w->ops[i];
     int64_t top = 0, before = x->ready[rn->out[rn->lead_out[0]]];
     *t = (ot_op_tile){.in = in};
@@ -184,7 +185,7 @@ static bool take_step(stepper *x, int64_t boundary, ot_tile_windows *w, ot_why *
         if (r->values[v].is_output) w->piece[v] = w->made[v];
     }
     for (uint32_t i = 0; i < r->n_nodes; i++)
-        if (is_made_again(x, i)) w->made[r->nodes[i].out[0]] = w->ops[i].made;
+        if (x->again[i]) w->made[r->nodes[i].out[0]] = w->ops[i].made;
     return true;
 }
 
@@ -243,7 +244,7 @@ static ot_status find_kept(stepper *x, ot_tile_windows *steps, uint32_t n)
     for (uint32_t k = n; k-- > 0;) {
         ot_tile_windows *w = &steps[k];
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
-            if (is_made_again(x, r->values[v].node)) continue;
+            if (x->again[r->values[v].node]) continue;
             if (!ot_win_empty(w->need[v])) least[v] = ot_min(least[v], w->need[v].lo);
             w->kept[v].lo = ot_min(least[v], w->kept[v].hi);
             w->made[v].lo = w->kept[v].lo;
@@ -294,7 +295,9 @@ static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, const p
     int64_t *ahead = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
     x->ready = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
     x->due = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
-    if (!x->ready || !x->due || !ahead) return nomem(x);
+    x->again = OT_NEW_N(x->a, bool, x->r->n_nodes + 1u);
+    if (!x->ready || !x->due || !x->again || !ahead) return nomem(x);
+    for (uint32_t i = 0; i < x->r->n_nodes; i++) x->again[i] = is_made_again(x, i);
     OT_TRY(new_steps(x, n, steps));
     *legal = true;
     for (uint32_t k = 0; k < n && *legal; k++) {
