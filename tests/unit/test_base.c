@@ -347,6 +347,11 @@ static void test_map_against_a_list(void **state)
     for (int k = 0; k < N; k++) assert_int_equal(ot_map_get(m, keys[k]), want[k]);
     assert_true(ot_map_put(m, "", 5)); /* the empty name is a key like any other */
     assert_int_equal(ot_map_get(m, ""), 5);
+    assert_true(ot_map_has_initial(m, 0) && ot_map_has_initial(m, keys[0][0]));
+    assert_false(ot_map_has_initial(m, '~'));
+    assert_true(ot_map_put(m, "~1", 6) && ot_map_has_initial(m, '~'));
+    const ot_map *copy = ot_map_copy(a, m);
+    assert_true(copy && ot_map_has_initial(copy, '~') && ot_map_get(copy, "~1") == 6);
     ot_arena_free(a);
 }
 
