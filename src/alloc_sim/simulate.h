@@ -32,6 +32,7 @@ typedef struct ot_sim_value {
     uint32_t uses;
     bool is_blocked, is_result;
     bool is_matrix; /* its buffer is planned as that of a matrix of its rows */
+    ot_id rows;     /* of blocks: the value that has the same rows and columns (ot_sim_rows_of) */
 } ot_sim_value;
 
 /* what passes of the runtime make has more rank than what the file says */
@@ -127,6 +128,18 @@ static inline bool ot_is_fixed(const ot_graph *g, ot_id v)
 /* Does convolution n, which has two inputs or more, run on channel blocks, and (*input) does it
  * want its input in them? */
 bool ot_sim_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n, bool *input);
+
+/* ---- simulate_extents.c ---- */
+
+/* The first of those values in blocks which the runtime knows to have the rows and columns of v,
+ * for v in blocks, where p has the values before it; v itself where there is none. */
+ot_id ot_sim_rows_of(const ot_sim_schedule *p, ot_id v);
+
+/* The runtime knows that the operands of n, all in blocks, have the same extents. */
+bool ot_sim_same_extents(const ot_sim_schedule *p, const ot_node *n);
+
+/* n works on blocks of so many channels, as all its operands are, as far as extents decide. */
+bool ot_sim_suits_blocks(const ot_sim_schedule *p, int64_t block, const ot_node *n);
 
 /* Bytes of the weights of n, a transposed convolution, that it turns round while the model is
  * loaded: each node for itself, in the memory that tensors come from. 0: it does not. */

@@ -187,7 +187,7 @@ static bool stays_blocked(const maker *m, const ot_node *n)
         n->op != OT_OP_Upsample)
         for (uint32_t k = 0; k < n->n_in; k++)
             if (n->in[k] != OT_NONE && ot_value_is_precomputed(m->g, n->in[k])) return false;
-    return activations > 0;
+    return activations > 0 && ot_sim_suits_blocks(m->p, m->r->conv.block, n);
 }
 
 /* Bytes of the columns of a transposed convolution. */
@@ -296,7 +296,8 @@ static void set_result(maker *m, ot_sim_step *s, ot_id v, bool blocked)
     m->p->values[v] = (ot_sim_value){.bytes = bytes,
                                      .buffer = OT_NONE,
                                      .is_blocked = blocked,
-                                     .is_result = x->is_output && !blocked};
+                                     .is_result = x->is_output && !blocked,
+                                     .rows = blocked ? ot_sim_rows_of(m->p, v) : v};
     s->writes[s->n_writes++] = v;
     m->by[v] = (uint32_t)m->p->n - 1;
 }
@@ -347,6 +348,7 @@ static ot_status join_convolution(maker *m, const ot_node *n, bool *done)
         if (s) by[k] = s->conv;
         blocked = blocked && n->in[k] != OT_NONE && m->p->values[n->in[k]].is_blocked;
     }
+    blocked = blocked && ot_sim_same_extents(m->p, n);
     const uint32_t k = ot_onnxruntime_joins(m->g, n, by, blocked);
     *done = k != OT_NONE;
     if (!*done) return OT_OK;
