@@ -230,19 +230,72 @@ static ot_status write_moments(ot_graph *g, ot_id id)
     return ot_moments_write(g, n.name, n.in[0], axes, n_axes, &out);
 }
 
-ot_status ot_recompose(ot_graph *g, bool own_operators)
+/* of: [n_values] 1 + the one of which it is a value inside; in: [n_nodes] 1 + the one whose part it
+ * is. */
+static void list_parts(const ot_graph *g, uint32_t *of, uint32_t *in)
 {
-    OT_TRY(remat_undo_skips(g));
     for (uint32_t k = 0; k < g->model->n_decomposed; k++) {
         const ot_decomposed *s = &g->model->decomposed[k];
-        bool once;
-        OT_TRY(remat_undo_norms(g, s, &once));
-        if (once && is_whole(g, s) && (own_operators || !is_long(g, s))) {
+        for (uint32_t p = 0; p < s->n_parts; p++) {
+            const ot_node *n = &g->nodes[s->parts[p]];
+            in[s->parts[p]] = k + 1;
+            for (uint32_t o = 0; o < n->n_out; o++)
+                if (n->out[o] != OT_NONE) of[n->out[o]] = k + 1;
+        }
+        for (uint32_t w = 0; w < s->n_whole; w++) {
+            const ot_node *n = &g->nodes[s->whole[w]];
+            for (uint32_t o = 0; o < n->n_out; o++)
+                if (n->out[o] != OT_NONE) of[n->out[o]] = 0;
+        }
+    }
+}
+
+/* read: [n_decomposed] others read a value inside of it, as a normalisation does behind which this
+ * one's last steps are made again. */
+static ot_status find_read(const ot_graph *g, bool *read, ot_arena *a)
+{
+    uint32_t *of = OT_NEW_N(a, uint32_t, g->n_values + 1u),
+             *in = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
+    if (!of || !in) return ot_fail_nomem(g->model->diag);
+    list_parts(g, of, in);
+    for (ot_id id = 0; id < g->n_nodes; id++) {
+        const ot_node *n = &g->nodes[id];
+        for (uint32_t k = 0; k < n->n_in + n->n_captured && !n->dead; k++) {
+            const ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+            if (v != OT_NONE && of[v] > 0 && of[v] != in[id]) read[of[v] - 1] = true;
+        }
+    }
+    return OT_OK;
+}
+
+static ot_status recompose(ot_graph *g, bool own_operators, ot_arena *a)
+{
+    const uint32_t n = g->model->n_decomposed;
+    bool *once = OT_NEW_N(a, bool, n), *read = OT_NEW_N(a, bool, n);
+    if (!once || !read) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < n; k++)
+        OT_TRY(remat_undo_norms(g, &g->model->decomposed[k], &once[k]));
+    OT_TRY(find_read(g, read, a));
+    for (uint32_t k = 0; k < n; k++) {
+        const ot_decomposed *s = &g->model->decomposed[k];
+        if (once[k] && !read[k] && is_whole(g, s) && (own_operators || !is_long(g, s))) {
             restore(g, s);
         } else if (!own_operators && g->nodes[s->parts[0]].op == OT_OP_Moments) {
             OT_TRY(write_moments(g, s->parts[0]));
             if (!g->nodes[s->parts[1]].dead) OT_TRY(ot_norm_factors_write(g, s->parts[1]));
         }
+    }
+    return OT_OK;
+}
+
+ot_status ot_recompose(ot_graph *g, bool own_operators)
+{
+    OT_TRY(remat_undo_skips(g));
+    if (g->model->n_decomposed > 0) {
+        ot_arena *a = ot_arena_new();
+        const ot_status s = a ? recompose(g, own_operators, a) : ot_fail_nomem(g->model->diag);
+        ot_arena_free(a);
+        OT_TRY(s);
     }
     return decomp_agree_rows(g);
 }
