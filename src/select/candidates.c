@@ -264,7 +264,14 @@ ot_status ot_candidates_make(ot_candidates *x, const ot_plan_options *o, ot_plan
 {
     ot_diag why;
     OT_TRY(ot_candidates_made(x, x->planner, o, &why, p));
-    return *p || o->max_tensor ? OT_OK : ot_fail(x->g->model->diag, OT_E_BUDGET, "%s", why.message);
+    if (*p || o->max_tensor || o->max_slowdown < 0) return OT_OK;
+    return ot_fail(x->g->model->diag, OT_E_BUDGET, "%s", why.message);
+}
+
+/* p has regions, or cannot be made whatever bytes cost. */
+static bool tiles(const ot_plan *p, const ot_plan_options *o)
+{
+    return p ? p->n_regions > 0 : o->max_slowdown >= 0;
 }
 
 /* Where bytes cost so much that nothing which saves them keeps within the time allowed, they
@@ -276,7 +283,7 @@ static ot_status make_in_reach(ot_candidates *x, const ot_plan_options *o, ot_pl
     less.search.spare = o->search.near > 0 || o->force_form == OT_FORM_STREAM;
     OT_TRY(ot_candidates_make(x, &less, p));
     const bool priced = o->search.byte_seconds > 0 && !o->force;
-    for (int k = 0; k < HALVINGS && priced && *p && (*p)->n_regions == 0; k++) {
+    for (int k = 0; k < HALVINGS && priced && !tiles(*p, o); k++) {
         less.search.byte_seconds /= 2;
         OT_TRY(ot_candidates_make(x, &less, p));
     }
@@ -335,13 +342,18 @@ static ot_status set_base(ot_candidates *x)
     return OT_OK;
 }
 
-/* The plan that the options alone give. */
+/* The plan that the options alone give. Where regions have to save time, estimates of those with
+ * the least memory may miss that: the fastest then. */
 static ot_status make_own(ot_candidates *x)
 {
     ot_plan_options o = x->o;
     ot_diag why;
     o.detail = false; /* filled when it is taken */
     OT_TRY(ot_candidates_made(x, x->planner, &o, &why, &x->own));
+    if (!x->own && o.max_slowdown < 0) {
+        o.goal = OT_GOAL_TIME;
+        OT_TRY(ot_candidates_made(x, x->planner, &o, &why, &x->own));
+    }
     OT_TRY(ot_candidates_less_room(x, &o));
     if (!x->own) return ot_fail(x->g->model->diag, OT_E_BUDGET, "%s", why.message);
     x->untiled_s = x->own->untiled.time_s;

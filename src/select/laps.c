@@ -75,35 +75,53 @@ static ot_status is_too_slow(ot_variant *v, const ot_plan_options *o, double all
 }
 
 /* The slowdown that v may have where the plain variant may have so much: an edit costs time before
- * anything is tiled. *slow: not even the fastest plan keeps to it. */
-static ot_status own_slowdown(const ot_variant_group *x, ot_variant *v, const ot_plan_options *o,
-                              double *slowdown, bool *slow)
+ * anything is tiled, and where that is more than is allowed, regions have to save it: below 0. */
+static double own_slowdown(const ot_variant_group *x, const ot_variant *v, const ot_plan_options *o)
 {
-    *slow = false;
     /* what is too large has to be in tiles, whatever it costs */
     if (v->kind == OT_VARIANT_PLAIN || o->goal != OT_GOAL_MEMORY || o->force || o->max_tensor > 0)
-        return OT_OK;
-    const double allowed = ot_group_plain(x)->c->untiled_s * (1 + *slowdown);
-    const double slower = allowed / ot_planner_untiled_seconds(v->c->planner) - 1;
-    if (slower >= *slowdown) return OT_OK;
-    *slowdown = fmax(0, slower);
-    return slower < 0 ? is_too_slow(v, o, allowed, slow) : OT_OK;
+        return o->max_slowdown;
+    const double allowed = ot_group_plain(x)->c->untiled_s * (1 + o->max_slowdown);
+    return fmin(o->max_slowdown, allowed / ot_planner_untiled_seconds(v->c->planner) - 1);
+}
+
+/* v->last takes longer than it may with this slowdown, below 0: regions that save what the edits
+ * cost in its place, where there are any. */
+static ot_status run_faster(ot_variant *v, double slowdown)
+{
+    const double allowed = ot_planner_untiled_seconds(v->c->planner) * (1 + slowdown);
+    if (v->last.seconds <= allowed * (1 + OT_TIME_ABOUT)) return OT_OK;
+    const ot_outcome least = v->last;
+    const ot_status s = ot_candidates_lap(v->c, slowdown, &v->last);
+    if (s == OT_E_BUDGET) v->last = least;
+    return s == OT_E_BUDGET ? OT_OK : s;
+}
+
+/* What is found of v with this slowdown of its own. Of those below 0 the first asks for the least
+ * memory that no slowdown at all brings; the others know that. */
+static ot_status run_at(ot_variant *v, double slowdown, bool compete)
+{
+    if (slowdown >= 0) return ot_candidates_lap(v->c, slowdown, &v->last);
+    if (!compete || !v->has_least) OT_TRY(ot_candidates_lap(v->c, 0, &v->least));
+    v->has_least = true;
+    v->last = v->least;
+    return run_faster(v, slowdown);
 }
 
 /* v->last: what is found with options o. */
 static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_options *o)
 {
     const bool compete = ot_candidates_compete(o);
-    double slowdown = o->max_slowdown;
-    bool slow;
+    bool slow = false;
     OT_TRY(ot_laps_open(x, v, o));
-    OT_TRY(own_slowdown(x, v, o, &slowdown, &slow));
+    const double slowdown = own_slowdown(x, v, o);
+    if (slowdown < 0)
+        OT_TRY(is_too_slow(v, o, ot_group_plain(x)->c->untiled_s * (1 + o->max_slowdown), &slow));
     if (compete && v->slowdown == slowdown) return OT_OK; /* as in the lap before */
     v->has_outcome = false;
-    /* too slow now: a looser limit may let it in while its own slowdown stays 0 */
     v->slowdown = compete && !slow ? slowdown : -1;
     if (slow) return OT_OK;
-    const ot_status s = ot_candidates_lap(v->c, slowdown, &v->last);
+    const ot_status s = run_at(v, slowdown, compete);
     v->has_outcome = s == OT_OK;
     const bool limited = o->memory_budget > 0 || o->max_tensor > 0;
     if (s != OT_E_BUDGET || v->kind == OT_VARIANT_PLAIN || !limited) return s;

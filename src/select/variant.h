@@ -42,9 +42,11 @@ typedef struct ot_variant {
     ot_model *design, *large, *small;
     ot_candidates *c; /* what competes; NULL: nothing yet */
     double fastest_s; /* of its plans, whatever they hold; 0: not known yet */
-    double slowdown;  /* of its last lap; negative: none was run */
+    double slowdown;  /* of its last lap; -1: none was run */
     ot_outcome last;  /* of that lap, */
     bool has_outcome; /* where one keeps within the time allowed */
+    ot_outcome least; /* of the lap without any slowdown, once one below 0 was asked for */
+    bool has_least;
 } ot_variant;
 
 /* The model in one form and of one type, with its edits. */

@@ -70,24 +70,27 @@ static void check(chosen *x)
 /* Of the process, with the plan. */
 static int64_t growth(const chosen *x) { return x->s.plan->tiled.growth_bytes; }
 
-/* A random network of maps: convolutions, activations, sums with what came before, poolings. */
+/* A random network of maps: convolutions, activations, norms, sums with what came before,
+ * poolings. */
 static void network(uint64_t *state, char *out, size_t n)
 {
     const int channels = 4 << ot_next_random(state) % 3, rows = 64 << ot_next_random(state) % 3;
     int at = snprintf(out, n,
                       "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%d,%d,128]\n"
-                      "  init %%w : float32[%d,%d,3,3] = random 1\n",
-                      channels, rows, channels, channels);
+                      "  init %%w : float32[%d,%d,3,3] = random 1\n"
+                      "  init %%s : float32[%d] = random 2\n",
+                      channels, rows, channels, channels, channels);
     const int nodes = 4 + (int)(ot_next_random(state) % 8);
     for (int k = 1; k <= nodes; k++) {
         const int before = (int)(ot_next_random(state) % (uint64_t)k);
         const char *forms[] = {"Conv(%%v%d, %%w) {pads=[1,1,1,1]}", "Relu(%%v%d)", "Sigmoid(%%v%d)",
-                               "Conv(%%v%d, %%w) {pads=[1,1,1,1]}"};
+                               "Conv(%%v%d, %%w) {pads=[1,1,1,1]}",
+                               "InstanceNormalization(%%v%d, %%s, %%s)"};
         at += snprintf(out + at, n - (size_t)at, "  %%v%d = ", k);
         if (ot_next_random(state) % 4 == 0)
             at += snprintf(out + at, n - (size_t)at, "Add(%%v%d, %%v%d)", k - 1, before);
         else
-            at += snprintf(out + at, n - (size_t)at, forms[ot_next_random(state) % 4], k - 1);
+            at += snprintf(out + at, n - (size_t)at, forms[ot_next_random(state) % 5], k - 1);
         at += snprintf(out + at, n - (size_t)at, "\n");
     }
     snprintf(out + at, n - (size_t)at, "  %%y = ReduceMax(%%v%d) {axes=[1]}\n  output %%y\n}\n",
@@ -133,7 +136,7 @@ static ot_status take(const char *text, const ot_plan_options *o, taken *out)
 static int networks(void)
 {
     const char *many = getenv("OT_SEEDS");
-    return many ? atoi(many) : CASES(6);
+    return many ? atoi(many) : CASES(4);
 }
 
 /* Printed, and taken from SEED. */
@@ -236,7 +239,7 @@ static void larger_budgets_are_never_worse(void **state)
                 o.memory_budget = whole.untiled / 10 * tenth;
                 const ot_status s = take(text, &o, &now);
                 if (s == OT_E_BUDGET && !any) continue;
-                assert_int_equal(s, OT_OK);
+                if (s != OT_OK) fail_msg("network %d, budget %d tenths: %d\n%s", k, tenth, s, text);
                 assert_true(now.peak <= o.memory_budget);
                 const bool fits = (double)now.growth <= 0.9 * (double)o.memory_budget;
                 if (any && goal && now.growth > last.growth)
@@ -354,6 +357,47 @@ static void norms_are_decomposed(void **state)
     assert_int_equal(choose(&x, NULL, NULL), OT_OK);
     assert_false(x.s.plan->is_decomposed);
     assert_true(has_op(x.m->graph, OT_OP_InstanceNormalization));
+    drop(&x);
+}
+
+/* A convolution is made again behind its norm's statistics: with the least memory, in tiles of few
+ * rows, that takes longer than is allowed; in larger ones it does not. */
+static void what_edits_cost_is_saved(void **state)
+{
+    (void)state;
+    static const char TEXT[] =
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,512,512]\n"
+        "  init %w : float32[16,3,1,1] = random 1\n  init %v : float32[1,16,1,1] = random 2\n"
+        "  init %s : float32[16] = random 3\n  init %b : float32[16] = random 4\n"
+        "  %a = Conv(%x, %w)\n  %n = InstanceNormalization(%a, %s, %b)\n  %r = Relu(%n)\n"
+        "  %c = Conv(%r, %v)\n  %y = Sigmoid(%c)\n  output %y\n}\n";
+    chosen x;
+    load(&x, TEXT, NULL);
+    assert_int_equal(choose(&x, NULL, NULL), OT_OK);
+    check(&x);
+    print_message("%lld of %lld bytes, x%.3f\n", (long long)growth(&x),
+                  (long long)x.s.plan->whole.growth_bytes,
+                  x.s.plan->tiled.time_s / x.s.plan->whole.time_s);
+    assert_in_range(growth(&x), 1, x.s.plan->whole.growth_bytes / 8);
+    assert_true(x.s.plan->tiled.time_s <= x.s.plan->whole.time_s * 1.1);
+    drop(&x);
+}
+
+/* The last steps of one norm are made again behind the next: while these read its factors, it does
+ * not become one node again. */
+static void a_norm_that_others_read_stays_decomposed(void **state)
+{
+    (void)state;
+    static const char TEXT[] =
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,256,128]\n"
+        "  init %w : float32[8,8,3,3] = random 1\n  init %s : float32[8] = random 2\n"
+        "  %a = InstanceNormalization(%x, %s, %s)\n  %b = InstanceNormalization(%a, %s, %s)\n"
+        "  %c = Conv(%b, %w) {pads=[1,1,1,1]}\n  %y = ReduceMax(%c) {axes=[1]}\n  output %y\n}\n";
+    chosen x;
+    load(&x, TEXT, NULL);
+    /* such regions are among those that are looked at */
+    if (choose(&x, NULL, NULL) != OT_OK) fail_msg("%s", x.diag.message);
+    check(&x);
     drop(&x);
 }
 
@@ -560,6 +604,8 @@ int main(void)
         cmocka_unit_test(larger_budgets_are_never_worse),
         cmocka_unit_test(what_a_budget_tries),
         cmocka_unit_test(norms_are_decomposed),
+        cmocka_unit_test(what_edits_cost_is_saved),
+        cmocka_unit_test(a_norm_that_others_read_stays_decomposed),
         cmocka_unit_test(half_precision_is_widened),
         cmocka_unit_test(a_given_size_or_none),
         cmocka_unit_test(what_nobody_reads_is_left_out),

@@ -22,6 +22,7 @@
 #include "base/watch.h"
 
 #include <float.h>
+#include <math.h>
 
 enum { STATES_MAX = 10 };
 
@@ -559,7 +560,7 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     uint32_t longest = s->n ? 700000u / s->n : 0;
     v.step_limit = longest < 48 ? 48 : longest > 1024 ? 1024 : longest;
     if (o->goal == OT_GOAL_MEMORY && !o->force)
-        v.time_limit = s->time[s->n] * (o->max_slowdown + 0.05);
+        v.time_limit = s->time[s->n] * (fmax(0, o->max_slowdown) + 0.05);
     if (o->goal == OT_GOAL_TIME && !o->force && t->runtime->about > 0) {
         v.lean_limit = 1 + t->runtime->about;
         if (o->memory_budget == 0) v.time_limit = s->time[s->n] * t->runtime->about;
