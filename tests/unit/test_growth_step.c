@@ -157,15 +157,15 @@ static void test_simulated_once(void **state)
     r.x.work = 0;
     assert_int_equal(ot_candidates_simulate(&r.x, set, 1, &first), OT_OK);
     const uint64_t once = r.x.work;
-    assert_true(once > 0 && r.x.n_simulated == 1);
+    assert_true(once > 0 && r.x.simulated.n == 1);
     assert_int_equal(ot_candidates_simulate(&r.x, set, 1, &again), OT_OK);
-    assert_true(r.x.work == 2 * once && r.x.n_simulated == 1);
+    assert_true(r.x.work == 2 * once && r.x.simulated.n == 1);
     assert_memory_equal(&first, &again, sizeof first);
     assert_int_equal(ot_candidates_simulate(&r.x, other, 1, &again), OT_OK);
-    assert_int_equal(r.x.n_simulated, 2);
+    assert_int_equal(r.x.simulated.n, 2);
     r.x.how.branch = false;
     assert_int_equal(ot_candidates_simulate(&r.x, set, 1, &plain), OT_OK);
-    assert_int_equal(r.x.n_simulated, 3);
+    assert_int_equal(r.x.simulated.n, 3);
     assert_int_not_equal(plain.growth, first.growth);
     done(&r);
 }

@@ -105,7 +105,7 @@ static void takes(rig *r, ot_region *regions, uint32_t n, int64_t growth)
 {
     ot_sim_figures f;
     assert_int_equal(ot_candidates_simulate(r->x, regions, n, &f), OT_OK);
-    r->x->simulated[r->x->n_simulated - 1].figures.growth = growth;
+    r->x->simulated.all[r->x->simulated.n - 1].figures.growth = growth;
 }
 
 static void test_tiles_become_loops(void **state)

@@ -90,12 +90,13 @@ static bool set_windows(const tile_node *x, lowered_op *op, const int64_t *kerne
     return true;
 }
 
+static const char no_operands[] = "a convolution without its operands";
+
 /* What both kinds of convolution begin with: image, weights and bias, the image's own axis; no
- * other axis follows the result's. */
-static ot_status begin_conv(const tile_node *x, const char *name, lowered_op *op)
+ * other axis follows the result's. false: these are not there. */
+static bool begin_conv(const tile_node *x, const char *name, lowered_op *op)
 {
-    if (x->n_in < 2 || x->in[1].v == OT_NONE || x->in[0].v == OT_NONE)
-        return tile_refuse(x, "a convolution without its operands");
+    if (x->n_in < 2 || x->in[1].v == OT_NONE || x->in[0].v == OT_NONE) return false;
     *op = (lowered_op){.pipe = OT_PIPE_CUBE,
                        .name = name,
                        .out = x->out,
@@ -105,7 +106,7 @@ static ot_status begin_conv(const tile_node *x, const char *name, lowered_op *op
     tile_set_number(op, "group", (double)ot_attr_int(&x->n, "group", 1));
     op->cut[0] = true;
     op->axis[0][0] = 0;
-    return OT_OK;
+    return true;
 }
 
 static ot_status put_conv(const tile_node *x)
@@ -113,7 +114,7 @@ static ot_status put_conv(const tile_node *x)
     const lowered_tensor *w = &x->in[1];
     const int64_t group = ot_attr_int(&x->n, "group", 1);
     lowered_op op;
-    OT_TRY(begin_conv(x, "conv", &op));
+    if (!begin_conv(x, "conv", &op)) return tile_refuse(x, no_operands);
     if (!set_windows(x, &op, w->dims + 2, x->out.rank - 2))
         return tile_refuse(x, "a convolution whose pads are not known");
     /* of a group of several maps each would need its own part */
@@ -133,7 +134,7 @@ static ot_status put_conv_transpose(const tile_node *x)
     int64_t extra[OT_TK_RANK_MAX];
     steps s;
     lowered_op op;
-    OT_TRY(begin_conv(x, "conv_transpose", &op));
+    if (!begin_conv(x, "conv_transpose", &op)) return tile_refuse(x, no_operands);
     if (!steps_of(x, n, &s)) return tile_refuse(x, "a convolution whose pads are not known");
     for (uint32_t k = 0; k < n; k++) {
         const int64_t reach = (x->in[0].dims[2 + k] - 1) * s.stride[k] +
