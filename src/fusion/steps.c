@@ -1,6 +1,8 @@
 /* Groups of the recogniser, kind after kind, as steps. */
 #include "steps.h"
 
+#define LARGE 10000u /* nodes */
+
 bool ot_step_is_product(const ot_node *n)
 {
     return n->op == OT_OP_Conv || n->op == OT_OP_ConvTranspose || n->op == OT_OP_MatMul ||
@@ -74,6 +76,11 @@ ot_status ot_steps_find(ot_node_list *l, const ot_group_rules *r, ot_arena *a, o
                       .last = OT_NEW_N(a, uint32_t, l->n + 1u),
                       .product = OT_NEW_N(a, uint32_t, l->n + 1u)};
     if (!out->leader || !out->next || !out->last || !out->product) return OT_E_NOMEM;
+    if (l->n >= LARGE) {        /* a list that grows leaves all that it was in the arena */
+        out->cap_groups = l->n; /* a node is in one group at most */
+        out->groups = OT_NEW_N(a, ot_group, out->cap_groups);
+        if (!out->groups) return OT_E_NOMEM;
+    }
     for (uint32_t p = 0; p < l->n; p++) {
         out->leader[p] = out->last[p] = p;
         out->next[p] = OT_NONE;

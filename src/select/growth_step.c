@@ -148,6 +148,7 @@ ot_status ot_candidates_let_go(ot_candidates *x, uint64_t most, const ot_sim_fig
     letting_go q = {.x = x, .most = most, .at = won};
     ot_region_set *const sets[] = {&q.best, &q.spare, &q.twins, &q.other};
     *better = false;
+    if (x->work >= most) return OT_OK; /* of a large graph: sets take memory */
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) OT_TRY(new_set(x, sets[k]));
     for (size_t k = 0; k < BEAM; k++) OT_TRY(new_set(x, &q.beam[k]));
     OT_TRY(let_go(&q, won, f, true));
