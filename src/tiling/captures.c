@@ -115,7 +115,7 @@ bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why)
         for (uint32_t d = 0; d < r->n_dims; d++)
             cropped |= r->n_dims > 1 && r->values[k].axis[d] != OT_AX_WHOLE;
         if (hops > 0 || (hops == 0 && cropped) ||
-            (hops < 0 && moves_to_quantize(g, r->values[k].value, 0)))
+            (hops < 0 && g->quantizes && moves_to_quantize(g, r->values[k].value, 0)))
             return false;
     }
     return true;

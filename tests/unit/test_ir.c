@@ -618,17 +618,40 @@ static void test_sketch(void **state)
     ot_model_free(m);
 }
 
+/* With the readers it is known whether anything is quantized; in a copy, too, and after an edit. */
+static void test_quantizes(void **state)
+{
+    (void)state;
+    ot_model *m = parse("model ir 8 opset 13\ngraph g {\n input %x : float32[4]\n"
+                        " init %s : float32[1] = [0.5]\n init %z : uint8[1] = [0]\n"
+                        " %q = QuantizeLinear(%x, %s, %z)\n %y = DequantizeLinear(%q, %s, %z)\n"
+                        " output %y\n}\n"),
+             *copy = NULL;
+    assert_int_equal(ot_assure(m->graph, OT_P_USES), OT_OK);
+    assert_true(m->graph->quantizes);
+    assert_int_equal(ot_model_clone(m, &copy), OT_OK);
+    assert_int_equal(ot_assure(copy->graph, OT_P_USES), OT_OK);
+    assert_true(copy->graph->quantizes);
+    ot_graph *g = copy->graph;
+    assert_int_equal(ot_replace_uses(g, ot_value_find(g, "q"), ot_value_find(g, "z")), OT_OK);
+    ot_node_remove(g, g->order[0]);
+    assert_int_equal(ot_assure(g, OT_P_USES), OT_OK);
+    assert_false(g->quantizes);
+    ot_model_free(copy);
+    ot_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edit),         cmocka_unit_test(test_consts),
-        cmocka_unit_test(test_fresh_names),  cmocka_unit_test(test_order_branches),
-        cmocka_unit_test(test_order_random), cmocka_unit_test(test_order_deep),
-        cmocka_unit_test(test_cycle),        cmocka_unit_test(test_undefined),
-        cmocka_unit_test(test_opinfo),       cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_verify),       cmocka_unit_test(test_replace_in_body),
-        cmocka_unit_test(test_dot),          cmocka_unit_test(test_restore),
-        cmocka_unit_test(test_sketch),
+        cmocka_unit_test(test_quantizes),       cmocka_unit_test(test_edit),
+        cmocka_unit_test(test_consts),          cmocka_unit_test(test_fresh_names),
+        cmocka_unit_test(test_order_branches),  cmocka_unit_test(test_order_random),
+        cmocka_unit_test(test_order_deep),      cmocka_unit_test(test_cycle),
+        cmocka_unit_test(test_undefined),       cmocka_unit_test(test_opinfo),
+        cmocka_unit_test(test_sizes),           cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_replace_in_body), cmocka_unit_test(test_dot),
+        cmocka_unit_test(test_restore),         cmocka_unit_test(test_sketch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

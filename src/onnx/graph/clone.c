@@ -72,6 +72,7 @@ static bool copy_order(ot_graph *to, const ot_graph *from, ot_arena *a)
     ot_id *block = OT_NEW_N(a, ot_id, total);
     to->order = from->order;
     to->n_order = from->n_order;
+    to->quantizes = from->quantizes;
     if (!block || !copy_ids(a, &to->order, to->n_order)) return false;
     for (ot_id v = 0; v < from->n_values; v++) {
         const ot_value *x = &from->values[v];

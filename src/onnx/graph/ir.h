@@ -330,6 +330,7 @@ typedef struct ot_graph {
     uint32_t n_outputs;
     ot_id *order; /* [n_order] live nodes; valid when OT_P_ORDER */
     uint32_t n_order;
+    bool quantizes;    /* a node is a QuantizeLinear; valid when OT_P_USES */
     ot_map *by_name;   /* value name -> id */
     unsigned props;    /* OT_P_* that hold */
     const void *proto; /* GraphProto or NULL */

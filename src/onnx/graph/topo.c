@@ -65,8 +65,10 @@ static ot_status set_producers(ot_graph *g)
         g->values[v].producer = OT_NONE;
         g->values[v].n_uses = 0;
     }
+    g->quantizes = false;
     for (ot_id id = 0; id < g->n_nodes; id++) {
         const ot_node *n = &g->nodes[id];
+        g->quantizes |= !n->dead && n->op == OT_OP_QuantizeLinear;
         for (uint32_t k = 0; !n->dead && k < n->n_out; k++) {
             if (n->out[k] == OT_NONE) continue;
             ot_value *v = &g->values[n->out[k]];
