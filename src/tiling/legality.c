@@ -57,12 +57,13 @@ static bool same_tensor(const ot_tensor *a, const ot_tensor *b)
 static bool same_attr(const ot_attr *a, const ot_attr *b)
 {
     if (strcmp(a->name, b->name) != 0 || a->kind != b->kind || a->n != b->n) return false;
-    switch (a->kind) {
+    switch (a->kind) { /* what is empty may be nowhere */
     case OT_ATTR_INT: return a->i == b->i;
     case OT_ATTR_FLOAT: return a->f == b->f;
-    case OT_ATTR_STRING: return !memcmp(a->s, b->s, a->n);
-    case OT_ATTR_INTS: return !memcmp(a->ints, b->ints, a->n * sizeof *a->ints);
-    case OT_ATTR_FLOATS: return !memcmp(a->floats, b->floats, a->n * sizeof *a->floats);
+    case OT_ATTR_STRING: return a->n == 0 || !memcmp(a->s, b->s, a->n);
+    case OT_ATTR_INTS: return a->n == 0 || !memcmp(a->ints, b->ints, a->n * sizeof *a->ints);
+    case OT_ATTR_FLOATS:
+        return a->n == 0 || !memcmp(a->floats, b->floats, a->n * sizeof *a->floats);
     case OT_ATTR_TENSOR: return same_tensor(a->t, b->t);
     default: return a->proto == b->proto && a->g == b->g && a->strings == b->strings;
     }
