@@ -2,12 +2,15 @@
  *
  * Names come from strangers' files, and a table whose hash can be predicted can be filled with
  * names that all collide (quadratic time). So the hash is keyed (SipHash-1-3) with a key drawn
- * at random per thread: graphs are copied by the thousand, and a draw takes as long as a hundred
- * look-ups. The key changes no result: a table is only ever asked by key, never walked, so the
- * program's output stays deterministic.
- */
+ * at random: on Linux the bytes that the kernel gives each process, for graphs are copied by the
+ * thousand, and a draw takes as long as a hundred look-ups; elsewhere drawn per table. The key
+ * changes no result: a table is only ever asked by key, never walked, so the program's output
+ * stays deterministic. */
 #include "base.h"
 
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
 #include <sys/random.h>
 
 typedef struct slot {
@@ -71,18 +74,17 @@ static uint32_t hash_of(const ot_map *m, const char *s)
     return (uint32_t)(v[0] ^ v[1] ^ v[2] ^ v[3]);
 }
 
-/* key: the thread's. */
-static void take_key(uint64_t key[2])
+static void take_key(ot_map *m)
 {
-    static _Thread_local struct {
-        uint64_t key[2];
-        bool is_drawn;
-    } own;
-    if (!own.is_drawn &&
-        getrandom(own.key, sizeof own.key, GRND_NONBLOCK) != (ssize_t)sizeof own.key)
-        own.key[0] = (uint64_t)(uintptr_t)key; /* early boot or a sandbox: an address must do */
-    own.is_drawn = true;
-    memcpy(key, own.key, sizeof own.key);
+#ifdef __linux__
+    const void *given = (const void *)getauxval(AT_RANDOM); /* 16 bytes */
+    if (given) {
+        memcpy(m->key, given, sizeof m->key);
+        return;
+    }
+#endif
+    if (getrandom(m->key, sizeof m->key, GRND_NONBLOCK) != (ssize_t)sizeof m->key)
+        m->key[0] = (uint64_t)(uintptr_t)m; /* early boot or a sandbox: the address must do */
 }
 
 ot_map *ot_map_new(ot_arena *a)
@@ -93,7 +95,7 @@ ot_map *ot_map_new(ot_arena *a)
     m->cap = 16;
     m->slots = OT_NEW_N(a, slot, m->cap);
     if (!m->slots) return NULL;
-    take_key(m->key);
+    take_key(m);
     return m;
 }
 

@@ -22,7 +22,6 @@
 typedef struct form_seen {
     struct form_seen *next;
     unsigned how;
-    bool legal;
     bool planned; /* `memory` is known */
     ot_region r;  /* as estimated: forms compete so */
     ot_region_memory memory;
@@ -105,6 +104,7 @@ ot_status ot_fitted_form(ot_fitted_cache *x, const ot_seq *s, const ot_target *t
     form_seen *k = seen_as(f, form, how);
     if (!k) {
         ot_why why;
+        bool legal;
         k = OT_NEW(f->kept ? x->arena : s->arena, form_seen);
         if (!k) return ot_fail_nomem(s->g->model->diag);
         k->how = how;
@@ -112,8 +112,8 @@ ot_status ot_fitted_form(ot_fitted_cache *x, const ot_seq *s, const ot_target *t
         k->r.form = form;
         k->r.in_classes = form == OT_FORM_STREAM && ot_runtime_in_classes(t->runtime);
         k->r.time_tiled = -1;
-        OT_TRY(ot_form_legal(s->g, &k->r, form, t->runtime->cannot, &k->legal, &why));
-        if (k->legal) OT_TRY(ot_region_exact(s, t, how, &k->r));
+        OT_TRY(ot_form_legal(s->g, &k->r, form, t->runtime->cannot, &legal, &why));
+        if (legal) OT_TRY(ot_region_exact(s, t, how, &k->r));
         k->next = f->forms;
         f->forms = k;
     }
