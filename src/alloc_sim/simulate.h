@@ -35,7 +35,9 @@ typedef struct ot_sim_value {
     ot_id rows;     /* of blocks: the value that has the same rows and columns (ot_sim_rows_of) */
 } ot_sim_value;
 
-/* what passes of the runtime make has more rank than what the file says */
+/* what passes of the runtime make has more rank than what the file says: nodes in place of
+ * several, behind them those in blocks */
+#define OT_RANK_FUSED (UINT64_C(1) << 36)
 #define OT_RANK_LATER (UINT64_C(1) << 40)
 
 #define OT_SIM_SCRATCH 3
@@ -105,6 +107,21 @@ ot_status ot_sim_plan_buffers(ot_sim_schedule *p, bool static_shape, ot_arena *a
 /* Sets unread [n_nodes] of the nodes of g whose results only static nodes read, which a runtime
  * that knows shapes leaves out. Fails: OT_E_NOMEM. */
 ot_status ot_sim_find_unread(const ot_graph *g, ot_arena *a, bool *unread) OT_MUST_USE;
+
+/* simulate_places.c */
+
+/* Where a runtime's passes come by the nodes that it does not compute while loading, and which of
+ * two it prefers to go on with. */
+typedef struct ot_sim_places {
+    const ot_id *order;   /* [n] in which the last pass sees them */
+    const uint64_t *rank; /* [n_nodes] of the node, or of what replaced it and those before it */
+    uint32_t n;
+} ot_sim_places;
+
+/* fuses: the runtime's passes replace nodes; tail: [n_nodes] of such a group the last node. In
+ * arena a. Requires ORDER, USES. Fails: OT_E_NOMEM. */
+ot_status ot_sim_find_places(const ot_graph *g, bool fuses, const ot_id *tail, ot_arena *a,
+                             ot_sim_places *out) OT_MUST_USE;
 
 /* Fills out->waiting: who made the tensors that were there at step `last` of p, made before it
  * and read behind it. Fails: OT_E_NOMEM. */

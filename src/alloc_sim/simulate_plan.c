@@ -24,7 +24,7 @@ typedef struct maker {
     ot_id *others; /* [n_nodes] of such a last node: another of its group, and so on; OT_NONE */
     uint32_t *by;  /* [n_values] step that makes v; OT_NONE */
     ot_on_bytes bytes;
-    uint32_t *place; /* [n_nodes] in the file, where its order is not the graph's; else NULL */
+    ot_sim_places places;
 } maker;
 
 /* ---- groups ---- */
@@ -324,6 +324,7 @@ static ot_status continue_as(maker *m, ot_sim_step *from, const ot_node *n, uint
         add_read(m, &s, other, true);
     } else {
         s.conv.has_activation = true;
+        if (!blocked) s.rank = m->places.rank[n - m->g->nodes];
     }
     if (!OT_PUSH(m->a, m->p->steps, m->p->n, m->p->cap, s)) return OT_E_NOMEM;
     set_result(m, &m->p->steps[m->p->n - 1], n->out[0], blocked);
@@ -434,7 +435,7 @@ static ot_status group_step(maker *m, ot_id id)
     ot_sim_step *s = NULL;
     OT_TRY(group_reads(m, id, (layout_reads){.blocked = blocked}, &reads, &n_reads));
     OT_TRY(new_step(m, id, n_reads, tail->n_out, &s));
-    s->rank += OT_RANK_LATER;
+    s->rank = m->places.rank[id];
     for (uint32_t k = 0; k < n_reads; k++)
         if (reads[k] != OT_NONE) add_read(m, s, reads[k], false);
     for (uint32_t k = 0; k < tail->n_out; k++)
@@ -475,8 +476,8 @@ static ot_status node_step(maker *m, ot_id id)
                     ot_op_access(n->op) == OT_ACC_GLOBALPOOL || n->op == OT_OP_Resize ||
                     n->op == OT_OP_Upsample || n->op == OT_OP_BatchNormalization))
         s->rank += OT_RANK_LATER;
-    else if (m->place)
-        s->rank = m->place[id];
+    else
+        s->rank = m->places.rank[id];
     s->scratch = scratch_of(m, n);
     for (uint32_t k = 0; k < tail->n_out; k++)
         if (tail->out[k] != OT_NONE) set_result(m, s, tail->out[k], blocked);
@@ -498,22 +499,6 @@ static ot_status list_groups(maker *m)
         m->others[k] = m->others[at];
         m->others[at] = k;
     }
-    return OT_OK;
-}
-
-/* ---- the file's order ---- */
-
-/* What the runtime takes as it is has its place in the file as rank; what its passes make anew is
- * made in the order that they go through the graph. */
-static ot_status find_places(maker *m)
-{
-    const ot_graph *g = m->g;
-    const ot_id *order = ot_write_order(g, m->a);
-    if (!order) return OT_E_NOMEM;
-    if (order == g->order) return OT_OK;
-    m->place = OT_NEW_N(m->a, uint32_t, g->n_nodes + 1u);
-    if (!m->place) return OT_E_NOMEM;
-    for (uint32_t k = 0; k < g->n_order; k++) m->place[order[k]] = k;
     return OT_OK;
 }
 
@@ -573,15 +558,15 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_node *if_node, const ot_r
         out->tensors_only &= g->values[g->inputs[k]].is_tensor;
     for (uint32_t v = 0; v < g->n_values; v++)
         out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
-    OT_TRY(find_places(&m));
     OT_TRY(ot_sim_find_unread(g, a, m.merged));
     OT_TRY(list_groups(&m));
     OT_TRY(ot_onnxruntime_on_bytes(g, ot_runtime_fuses(r), a, &m.bytes));
     for (ot_id k = 0; k < g->n_nodes; k++) m.merged[k] |= m.bytes.gone[k];
     for (uint32_t k = 0; ot_runtime_fuses(r) && k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_into_weights(&m, g->order[k]);
-    for (uint32_t k = 0; k < g->n_order; k++) {
-        ot_id id = g->order[k];
+    OT_TRY(ot_sim_find_places(g, ot_runtime_fuses(r), m.tail, a, &m.places));
+    for (uint32_t k = 0; k < m.places.n; k++) {
+        ot_id id = m.places.order[k];
         if (m.merged[id] || g->nodes[id].is_static) continue;
         OT_TRY(m.tail[id] == OT_NONE ? node_step(&m, id) : group_step(&m, id));
     }
