@@ -189,6 +189,23 @@ static ot_status simulate_written(ot_candidates *x, ot_region *regions, uint32_t
     return s;
 }
 
+/* The same with a message of its own: where these regions cannot be written together, another set
+ * is chosen; the model is written untiled at the least. */
+static ot_status simulate_aside(ot_candidates *x, ot_region *regions, uint32_t n, int64_t most,
+                                ot_sim_figures *f)
+{
+    ot_diag *told = x->g->model->diag, why = {0};
+    if (n == 0) return simulate_written(x, regions, n, most, f);
+    x->g->model->diag = &why;
+    const ot_status s = simulate_written(x, regions, n, most, f);
+    x->g->model->diag = told;
+    if (s == OT_OK || s == OT_E_NOMEM) return s;
+    if (s != OT_E_INPUT) return ot_fail(told, s, "%s", why.message);
+    if (ot_dbg['P']) fprintf(stderr, "> Left out: %s\n", why.message);
+    *f = (ot_sim_figures){.growth = INT64_MAX};
+    return OT_OK;
+}
+
 /* As far as the score is at most `most`: f->is_cut where it is more. What was simulated before
  * counts as work all the same: how far a search goes does not depend on who asked first. -d P
  * prints the steps of each, so that each is simulated then. */
@@ -204,7 +221,7 @@ static ot_status simulate_to(ot_candidates *x, ot_region *regions, uint32_t n, i
         x->packing_seconds = known->packing_seconds;
         if (!f->is_cut || ot_score_bytes(f, &x->base) > most) return OT_OK;
     }
-    const ot_status s = simulate_written(x, regions, n, most, f);
+    const ot_status s = simulate_aside(x, regions, n, most, f);
     if (s == OT_E_NOMEM) return ot_fail_nomem(x->g->model->diag);
     OT_TRY(s);
     const ot_simulated done = {

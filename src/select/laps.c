@@ -182,15 +182,32 @@ static void show(const ot_variant_group *x, const ot_variant *v)
             (long long)v->last.peak, (long long)v->last.takes.growth);
 }
 
+/* The variant of that kind, run. Where its edits come to a model that does not hold it is left out:
+ * the others have theirs. What an earlier lap found of it stays valid. */
+static ot_status run_edited(ot_variant_group *x, ot_variant_kind kind, const ot_plan_options *o)
+{
+    ot_variant *v = &x->v[kind];
+    ot_diag *told = x->r->diag;
+    v->has_outcome &= !v->is_left_out;
+    if (v->is_left_out) return OT_OK;
+    ot_status s = ot_group_make(x, kind);
+    if (s == OT_OK && v->model) s = run_variant(x, v, o);
+    if (s != OT_E_INPUT) return s;
+    if (ot_dbg['P']) fprintf(stderr, "> Left out: %s\n", told->message);
+    *told = (ot_diag){0};
+    v->is_left_out = true;
+    v->has_outcome = false;
+    return OT_OK;
+}
+
 /* Run a variant with edits, where there is one; *best becomes it, if it wins by so much. */
 static ot_status try_variant(ot_variant_group *x, ot_variant_kind kind, double saves,
                              const ot_plan_options *o, ot_pick *best, bool *won)
 {
     ot_variant *v = &x->v[kind];
     *won = false;
-    OT_TRY(ot_group_make(x, kind));
+    OT_TRY(run_edited(x, kind, o));
     if (!v->model) return OT_OK;
-    OT_TRY(run_variant(x, v, o));
     show(x, v);
     *won = wins(best, v, o) &&
            (saves >= 1 || bytes_of(x, &v->last) < saves * bytes_of(x, &best->found));
@@ -273,9 +290,8 @@ static ot_status run_limited(ot_variant_group *x, const ot_plan_options *o, ot_p
     for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++) {
         ot_variant *v = &x->v[KINDS[k]];
         if (x->is_dynamic && KINDS[k] >= OT_VARIANT_AGAIN) break;
-        OT_TRY(ot_group_make(x, KINDS[k]));
+        OT_TRY(run_edited(x, KINDS[k], o));
         if (!v->model) continue;
-        OT_TRY(run_variant(x, v, o));
         show(x, v);
         if (!v->has_outcome || !v->last.any_regions) continue;
         *best = (ot_pick){x, v, v->last};

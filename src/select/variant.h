@@ -45,6 +45,7 @@ typedef struct ot_variant {
     double slowdown;  /* of its last lap; -1: none was run */
     ot_outcome last;  /* of that lap, */
     bool has_outcome; /* where one keeps within the time allowed */
+    bool is_left_out; /* its model does not hold: no more laps */
     ot_outcome least; /* of the lap without any slowdown, once one below 0 was asked for */
     bool has_least;
 } ot_variant;

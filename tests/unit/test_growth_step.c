@@ -170,6 +170,30 @@ static void test_simulated_once(void **state)
     done(&r);
 }
 
+/* A set of which a region cannot be written is one of many: it takes more than all others, and
+ * nothing is refused. */
+static void test_no_set_is_fatal(void **state)
+{
+    (void)state;
+    rig r;
+    build(&r, TWINS);
+    ot_region set[2] = {*region_of(r.plans[0], 0, 2), *region_of(r.plans[1], 3, 5)};
+    const ot_form form = set[1].form;
+    ot_sim_figures f;
+    int64_t bytes;
+    r.m->diag = &r.diag;
+    set[1].form = OT_FORM_SCAN;
+    assert_int_equal(ot_candidates_simulate(&r.x, set, 2, &f), OT_OK);
+    assert_true(f.growth == INT64_MAX);
+    assert_int_equal(ot_candidates_score(&r.x, set, 2, &bytes), OT_OK);
+    assert_true(bytes == INT64_MAX);
+    assert_int_equal(r.diag.status, OT_OK);
+    set[1].form = form;
+    assert_int_equal(ot_candidates_simulate(&r.x, set, 2, &f), OT_OK);
+    assert_true(f.growth < INT64_MAX);
+    done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_two_that_differ),
         cmocka_unit_test(test_held_at_the_last_growth),
         cmocka_unit_test(test_simulated_once),
+        cmocka_unit_test(test_no_set_is_fatal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
