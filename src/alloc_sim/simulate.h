@@ -108,6 +108,30 @@ ot_status ot_sim_plan_buffers(ot_sim_schedule *p, bool static_shape, ot_arena *a
  * that knows shapes leaves out. Fails: OT_E_NOMEM. */
 ot_status ot_sim_find_unread(const ot_graph *g, ot_arena *a, bool *unread) OT_MUST_USE;
 
+/* simulate_depth.c */
+
+/* Who makes what units read: all[first[u] .. first[u + 1]), in arena a. Those that are not there
+ * make nothing and read nothing. */
+typedef struct ot_sim_makers {
+    uint32_t *first, *all;
+    bool *is_there;
+    uint32_t n;
+    size_t n_all, cap;
+    ot_arena *a;
+} ot_sim_makers;
+
+typedef struct ot_sim_depth ot_sim_depth;
+
+/* Of n units, one after the other: its makers are added, then it ends. Fail: OT_E_NOMEM. */
+ot_status ot_sim_makers_start(ot_sim_makers *m, uint32_t n, ot_arena *a) OT_MUST_USE;
+ot_status ot_sim_makers_add(ot_sim_makers *m, uint32_t maker) OT_MUST_USE;
+void ot_sim_makers_end(ot_sim_makers *m, bool is_there);
+/* What orders of the units of m (borrowed) are found with. In arena a. Fails: OT_E_NOMEM. */
+ot_status ot_sim_depth_new(const ot_sim_makers *m, ot_arena *a, ot_sim_depth **out) OT_MUST_USE;
+/* rank: [m->n]. out: [*n] units, room for m->n. Fails: OT_E_NOMEM. */
+ot_status ot_sim_depth_order(ot_sim_depth *d, const uint64_t *rank, uint32_t *out,
+                             uint32_t *n) OT_MUST_USE;
+
 /* simulate_places.c */
 
 /* Where a runtime's passes come by the nodes that it does not compute while loading, and which of

@@ -1,40 +1,18 @@
-/* The order in which a runtime takes the steps: backwards in depth from what nobody reads, the
- * latest made first. (ONNX Runtime's default order: Graph::ReverseDFSFrom with nodes compared by
- * index. What its passes make anew has larger indices than what the file says: fused and blocked
- * operators behind all others, changes of layout at blocked results behind those.)
- *
- *   file     a -> b -> d      c -> d        d reads b and c: c, the later one, is gone down first
- *   order    c a b d
+/* The order in which a runtime takes the steps (ONNX Runtime's default order, simulate_depth.c).
+ * What its passes make anew has larger indices than what the file says: fused and blocked operators
+ * behind all others, changes of layout at blocked results behind those.
  *
  * Changes to plain layouts are made in the order of a hash table of addresses, which no two
  * sessions share.
  */
 #include "simulate.h"
 
-typedef struct visit_entry {
-    uint32_t step;
-    bool leaves;
-} visit_entry;
-
-/* What nobody reads. */
-typedef struct leaf {
-    uint64_t rank;
-    uint32_t step;
-} leaf;
-
 typedef struct sorter {
     const ot_sim_schedule *p;
-    ot_arena *a;
-    uint32_t order;  /* of changes to plain */
-    uint32_t *maker; /* [2 * n_values] step that makes it */
-    bool *is_read;   /* [2 * n_values] */
-    bool *seen;      /* [n] */
-    visit_entry *stack;
-    size_t n_stack, cap_stack;
-    leaf *leaves; /* [n_leaves] */
-    size_t n_leaves;
-    uint32_t *out; /* [n_out] steps */
-    size_t n_out;
+    ot_sim_depth *depth;
+    uint64_t *rank; /* [n] */
+    uint32_t *out;  /* [n_out] steps */
+    uint32_t n_out;
 } sorter;
 
 /* Rank of the k-th step among the changes to plain: 0, as they come; 1, the other way round; else
@@ -47,74 +25,15 @@ static uint64_t turn_of(uint64_t k, uint32_t order)
                         : ot_next_random(&state) % OT_RANK_LATER;
 }
 
-static uint64_t rank_of(const sorter *x, uint32_t step)
-{
-    const ot_sim_step *s = &x->p->steps[step];
-    if (!s->is_turn) return s->rank;
-    return 2 * OT_RANK_LATER + turn_of(s->rank - OT_RANK_LATER, x->order);
-}
-
-static bool push(sorter *x, uint32_t step, bool leaves)
-{
-    return OT_PUSH(x->a, x->stack, x->n_stack, x->cap_stack, ((visit_entry){step, leaves}));
-}
-
-/* The makers of what a step reads, by rank, each behind those of less rank. */
-static bool push_makers(sorter *x, uint32_t step)
-{
-    const ot_sim_step *s = &x->p->steps[step];
-    size_t first = x->n_stack;
-    for (uint32_t k = 0; k < s->n_reads; k++) {
-        uint32_t by = x->maker[s->reads[k]];
-        if (by == OT_NONE || x->seen[by]) continue;
-        if (!push(x, by, false)) return false;
-        for (size_t j = x->n_stack - 1;
-             j > first && rank_of(x, x->stack[j - 1].step) > rank_of(x, x->stack[j].step); j--) {
-            visit_entry t = x->stack[j];
-            x->stack[j] = x->stack[j - 1];
-            x->stack[j - 1] = t;
-        }
-    }
-    return true;
-}
-
-static ot_status walk(sorter *x)
-{
-    while (x->n_stack) {
-        visit_entry e = x->stack[--x->n_stack];
-        if (e.leaves) {
-            x->out[x->n_out++] = e.step;
-            continue;
-        }
-        if (x->seen[e.step]) continue;
-        x->seen[e.step] = true;
-        if (!push(x, e.step, true) || !push_makers(x, e.step)) return OT_E_NOMEM;
-    }
-    return OT_OK;
-}
-
-static int by_rank(const void *a, const void *b)
-{
-    const leaf *x = a, *y = b;
-    return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
-
 /* x->out: the steps in that order of changes to plain. */
 static ot_status find_order(sorter *x, uint32_t order)
 {
-    x->order = order;
-    x->n_out = x->n_stack = x->n_leaves = 0;
-    memset(x->seen, 0, x->p->n * sizeof *x->seen);
     for (uint32_t k = 0; k < x->p->n; k++) {
         const ot_sim_step *s = &x->p->steps[k];
-        bool is_leaf = !s->is_gone;
-        for (uint32_t j = 0; j < s->n_writes && is_leaf; j++) is_leaf = !x->is_read[s->writes[j]];
-        if (is_leaf) x->leaves[x->n_leaves++] = (leaf){rank_of(x, k), k};
+        x->rank[k] = s->is_turn ? 2 * OT_RANK_LATER + turn_of(s->rank - OT_RANK_LATER, order)
+                                : s->rank;
     }
-    qsort(x->leaves, x->n_leaves, sizeof *x->leaves, by_rank);
-    for (size_t k = 0; k < x->n_leaves; k++)
-        if (!push(x, x->leaves[k].step, false)) return OT_E_NOMEM;
-    return walk(x);
+    return ot_sim_depth_order(x->depth, x->rank, x->out, &x->n_out);
 }
 
 /* In which of n orders the steps are others than `first` [n_out]. */
@@ -129,24 +48,37 @@ static ot_status compare_orders(sorter *x, const uint32_t *first, uint32_t n, ui
     return OT_OK;
 }
 
-ot_status ot_sim_order(ot_sim_schedule *p, ot_sim_orders orders, ot_arena *a)
+/* Who makes what the steps read. */
+static ot_status list_makers(const ot_sim_schedule *p, ot_sim_makers *m, ot_arena *a)
 {
     const size_t n_values = 2 * (size_t)p->g->n_values;
-    sorter x = {.p = p, .a = a};
-    x.maker = OT_NEW_N(a, uint32_t, n_values + 1);
-    x.is_read = OT_NEW_N(a, bool, n_values + 1);
-    x.seen = OT_NEW_N(a, bool, p->n + 1);
-    x.out = OT_NEW_N(a, uint32_t, 2 * (p->n + 1));
-    x.leaves = OT_NEW_N(a, leaf, p->n + 1);
-    ot_sim_step *steps = OT_NEW_N(a, ot_sim_step, p->n + 1);
-    if (!x.maker || !x.is_read || !x.seen || !x.out || !x.leaves || !steps) return OT_E_NOMEM;
-    for (size_t v = 0; v < n_values; v++) x.maker[v] = OT_NONE;
+    uint32_t *maker = OT_NEW_N(a, uint32_t, n_values + 1);
+    if (!maker) return OT_E_NOMEM;
+    OT_TRY(ot_sim_makers_start(m, (uint32_t)p->n, a));
+    for (size_t v = 0; v < n_values; v++) maker[v] = OT_NONE;
     for (uint32_t k = 0; k < p->n; k++) {
         const ot_sim_step *s = &p->steps[k];
-        if (s->is_gone) continue;
-        for (uint32_t j = 0; j < s->n_writes; j++) x.maker[s->writes[j]] = k;
-        for (uint32_t j = 0; j < s->n_reads; j++) x.is_read[s->reads[j]] = true;
+        for (uint32_t j = 0; j < s->n_writes && !s->is_gone; j++) maker[s->writes[j]] = k;
     }
+    for (uint32_t k = 0; k < p->n; k++) {
+        const ot_sim_step *s = &p->steps[k];
+        for (uint32_t j = 0; j < s->n_reads && !s->is_gone; j++)
+            if (maker[s->reads[j]] != OT_NONE) OT_TRY(ot_sim_makers_add(m, maker[s->reads[j]]));
+        ot_sim_makers_end(m, !s->is_gone);
+    }
+    return OT_OK;
+}
+
+ot_status ot_sim_order(ot_sim_schedule *p, ot_sim_orders orders, ot_arena *a)
+{
+    ot_sim_makers makers;
+    sorter x = {.p = p};
+    x.rank = OT_NEW_N(a, uint64_t, p->n + 1);
+    x.out = OT_NEW_N(a, uint32_t, 2 * (p->n + 1));
+    ot_sim_step *steps = OT_NEW_N(a, ot_sim_step, p->n + 1);
+    if (!x.rank || !x.out || !steps) return OT_E_NOMEM;
+    OT_TRY(list_makers(p, &makers, a));
+    OT_TRY(ot_sim_depth_new(&makers, a, &x.depth));
     OT_TRY(find_order(&x, orders.order));
     const uint32_t *first = x.out;
     const size_t n = x.n_out;
