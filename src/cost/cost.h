@@ -212,5 +212,7 @@ double ot_trial_tile_bytes(const ot_trial *tr, uint32_t pair, ot_id v);
 /* What all visits so far have cost: nodes times the tile counts and tilings
  * that were alive, those that read many values from outside of their region as several. */
 uint64_t ot_trial_work(const ot_trial *tr);
+/* So much more, of visits whose figures are known: what follows is bounded as if they were made. */
+void ot_trial_knows(ot_trial *tr, uint64_t work);
 
 #endif

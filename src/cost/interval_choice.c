@@ -10,6 +10,7 @@
 
 uint32_t ot_trial_pairs(const ot_trial *tr) { return tr->n_pairs; }
 uint64_t ot_trial_work(const ot_trial *tr) { return tr->work; }
+void ot_trial_knows(ot_trial *tr, uint64_t work) { tr->work += work; }
 
 double ot_trial_tile_bytes(const ot_trial *tr, uint32_t k, ot_id v)
 {

@@ -95,6 +95,7 @@ static void rows_asked_for_before_change_nothing(void **state)
 static ot_plan_options random_options(uint64_t *state)
 {
     static const ot_form FORMS[] = {OT_FORM_NONE, OT_FORM_NONE, OT_FORM_LOOP, OT_FORM_UNROLLED};
+    static const int64_t LEVELS[] = {0, 1, 100000};
     ot_plan_options o = {.tie_break = true, .search.spare = true};
     o.goal = ot_next_random(state) % 2 ? OT_GOAL_MEMORY : OT_GOAL_TIME;
     o.max_slowdown = (double)(ot_next_random(state) % 4) * 0.2;
@@ -102,6 +103,7 @@ static ot_plan_options random_options(uint64_t *state)
     o.force = ot_next_random(state) % 8 == 0;
     o.force_form = FORMS[ot_next_random(state) % 4];
     if (ot_next_random(state) % 3 == 0) o.search.byte_seconds = 5e-10;
+    o.search.level = o.search.byte_seconds > 0 ? LEVELS[*state % 3] : 0;
     return o;
 }
 

@@ -15,8 +15,10 @@
  *
  * What an interval costs in a tiling depends on the goal alone; which of them make a plan depends
  * on limits and prices. So the intervals of a graph are looked at once, and their choices kept
- * (ot_interval_cache), for all plans that are made of it.
+ * (ot_interval_cache), for all plans that are made of it. Plans that pay for what is kept ask what
+ * a region leaves to others, which follows from the walk: they walk again, and know the figures.
  */
+#include "front.h"
 #include "search.h"
 
 #include "base/watch.h"
@@ -24,27 +26,11 @@
 #include <float.h>
 #include <math.h>
 
-enum { STATES_MAX = 10 };
-
 #define NEAR 12 /* nodes before and behind the one that is asked for */
 /* Of one plan, about a second; of a plan that shares no intervals with others, where it is not the
  * first: there are some forty of them. Neither depends on the plans before. */
 #define WORK_MAX   UINT64_C(8000000)
 #define WORK_ALONE (WORK_MAX / 8)
-
-typedef struct state {
-    double score, time;
-    int64_t peak;
-    uint32_t missed; /* values that stay above --max-tensor */
-    uint32_t loops, tiles;
-    uint32_t from_pos, from_state; /* where it came from */
-    uint32_t choice;               /* index into choices, or OT_NONE: node untiled */
-} state;
-
-typedef struct front {
-    state *s; /* [n] */
-    uint32_t n;
-} front;
 
 typedef struct solver {
     const ot_seq *s;
@@ -52,9 +38,9 @@ typedef struct solver {
     ot_trial *tr;
     const ot_target *t;
     const ot_plan_options *o;
-    front *f;               /* [n + 1] as many states as each has, but for the next one: `open` */
-    state open[STATES_MAX]; /* of the end at hand */
-    ot_choice *choices;     /* [n_choices] */
+    ot_front *f; /* [n + 1] as many states as each has, but for the next one: `open` */
+    ot_plan_state open[OT_STATES_MAX]; /* of the end at hand */
+    ot_choice *choices;                /* [n_choices] */
     uint32_t n_choices;
     size_t cap_choices;
     ot_choice *near; /* [n_near] see note_near */
@@ -68,54 +54,18 @@ typedef struct solver {
     double time_limit;
     const ot_limit *limit;    /* never NULL */
     ot_interval_cache *cache; /* NULL: none for these options */
-    ot_interval_list *record; /* of the end at hand; NULL: not recorded */
-    ot_choice *best;          /* [n_best] see keep_best; room for all tilings of an interval */
+    ot_interval_cache *alone; /* of walks that are looked at for one plan; NULL: none */
+    ot_interval_list found;   /* of the end at hand, in s->arena: room for the next one, too */
+    bool records;             /* it is kept */
+    /* of the end at hand, all of whose walks are known; NULL: they are not */
+    const ot_interval_list *known;
+    uint32_t walk_at, choice_at; /* how far the walks of these were made again */
+    ot_choice *best;             /* [n_best] see keep_best; room for all tilings of an interval */
     uint32_t n_best, max_best;
     /* a plan that takes so many times as long as the fastest is as good when it needs less
      * memory; 0: none */
     double lean_limit;
 } solver;
-
-static bool dominates(const state *a, const state *b)
-{
-    return a->score <= b->score * (1 + 1e-9) + 1e-12 && a->peak <= b->peak;
-}
-
-/* Where x would go: index of a state to overwrite, n to append, or OT_NONE when x is not wanted. */
-static uint32_t place(front *f, const state *x)
-{
-    /* all states of a front have missed equally few */
-    if (f->n > 0 && x->missed > f->s[0].missed) return OT_NONE;
-    if (f->n > 0 && x->missed < f->s[0].missed) f->n = 0;
-    for (uint32_t k = 0; k < f->n; k++)
-        if (dominates(&f->s[k], x)) return OT_NONE;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < f->n; k++)
-        if (!dominates(x, &f->s[k])) f->s[n++] = f->s[k];
-    f->n = n;
-    if (n < STATES_MAX) return n;
-    /* Full: drop the state (not an extreme one) whose neighbour in peak is nearest. */
-    uint32_t victim = OT_NONE;
-    double best = 1e300;
-    for (uint32_t k = 0; k < n; k++) {
-        bool fastest = true, leanest = true;
-        double near = 1e300;
-        for (uint32_t j = 0; j < n; j++) {
-            if (j == k) continue;
-            fastest &= f->s[k].score <= f->s[j].score;
-            leanest &= f->s[k].peak <= f->s[j].peak;
-            double d = (double)llabs(f->s[j].peak - f->s[k].peak) /
-                           ((double)(f->s[j].peak + f->s[k].peak) + 1) +
-                       2 *
-                           (f->s[j].score > f->s[k].score ? f->s[j].score - f->s[k].score
-                                                          : f->s[k].score - f->s[j].score) /
-                           (f->s[j].score + f->s[k].score + 1e-12);
-            if (d < near) near = d;
-        }
-        if (!fastest && !leanest && near < best) best = near, victim = k;
-    }
-    return victim;
-}
 
 /* Extend every state at `from` by `c` (or by the untiled node when c is NULL) into state `to`. */
 static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, double penalty,
@@ -124,20 +74,20 @@ static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, dou
     const ot_seq *s = v->s;
     uint32_t saved = OT_NONE;
     for (uint32_t k = 0; k < v->f[from].n; k++) {
-        const state *p = &v->f[from].s[k];
+        const ot_plan_state *p = &v->f[from].s[k];
         double time = c ? c->time : s->time[to] - s->time[from];
-        state x = {.score = p->score + time + penalty,
-                   .time = p->time + time,
-                   .missed = p->missed + missed,
-                   .from_pos = from,
-                   .from_state = k,
-                   .loops = p->loops + (c ? c->loops : 0),
-                   .tiles = p->tiles + (c ? c->tiles : 0),
-                   .choice = OT_NONE};
+        ot_plan_state x = {.score = p->score + time + penalty,
+                           .time = p->time + time,
+                           .missed = p->missed + missed,
+                           .from_pos = from,
+                           .from_state = k,
+                           .loops = p->loops + (c ? c->loops : 0),
+                           .tiles = p->tiles + (c ? c->tiles : 0),
+                           .choice = OT_NONE};
         int64_t peak = c ? c->peak : s->live[from];
         x.peak = peak > p->peak ? peak : p->peak;
         if (!v->o->force && v->time_limit > 0 && x.time > s->time[to] + v->time_limit) continue;
-        uint32_t at = place(&v->f[to], &x);
+        uint32_t at = ot_front_place(&v->f[to], &x);
         if (at == OT_NONE) continue;
         if (c) {
             if (saved == OT_NONE) {
@@ -160,39 +110,13 @@ static double excess_price(const solver *v, int64_t live, uint32_t n)
                : 0;
 }
 
-/* Bytes that the node at p takes beside its operands when it runs whole: scratch of its kernel,
- * other layouts; distances, and of few numbers their squares, of a Moments that is written in
- * standard operators. */
-static int64_t beside_bytes(const solver *v, uint32_t p)
-{
-    const ot_seq *s = v->s;
-    const ot_node *n = &s->g->nodes[s->node[p]];
-    size_t n_axes;
-    if (n->op != OT_OP_Moments) return (int64_t)s->work[p];
-    const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
-    return s->bytes[n->in[0]] *
-           (ot_moments_are_many(&s->g->values[n->in[0]], axes, n_axes) ? 1 : 2);
-}
-
-/* What the results cost that the nodes from `first` to `end`, of which the walk has put some
- * into a region, leave to others, and what those take that run whole. */
+/* What the results cost that the nodes from `first` to `end` leave to others, and what those take
+ * that run whole. */
 static double kept_penalty(const solver *v, uint32_t first, uint32_t end, bool tiled)
 {
-    const ot_seq *s = v->s;
-    double bytes = 0;
-    for (uint32_t p = first; p <= end && v->o->search.byte_seconds > 0; p++) {
-        const ot_node *n = &s->g->nodes[s->node[p]];
-        const bool cut = tiled && v->w->state[p] == OT_ST_IN;
-        const int64_t beside = cut || v->o->search.level == 0 ? 0 : beside_bytes(v, p);
-        if (beside >= v->o->search.level) bytes += (double)beside;
-        for (uint32_t k = 0; k < n->n_out; k++) {
-            const ot_id id = n->out[k];
-            const bool inside = id != OT_NONE && cut && !ot_walk_escapes(v->w, id);
-            if (id != OT_NONE && !inside && !s->fused[p] && s->held[id] >= v->o->search.level)
-                bytes += (double)s->held[id];
-        }
-    }
-    return bytes * v->o->search.byte_seconds;
+    const ot_search_settings *o = &v->o->search;
+    if (o->byte_seconds <= 0) return 0;
+    return ot_kept_bytes(v->s, tiled ? v->w : NULL, o->level, first, end) * o->byte_seconds;
 }
 
 static double choice_penalty(const solver *v, const ot_choice *c)
@@ -259,13 +183,42 @@ static ot_status take_choice(solver *v, const ot_choice *c, double kept, uint32_
     return done ? OT_OK : ot_fail_nomem(s->g->model->diag);
 }
 
+/* Where what this plan looks at is kept for others. */
+static ot_interval_cache *kept_in(const solver *v) { return v->cache ? v->cache : v->alone; }
+
 /* Keep c for other plans, so that a plan is the same whichever came before it. */
 static ot_status record_choice(solver *v, const ot_choice *c)
 {
-    ot_interval_list *x = v->record;
-    v->cache->n_choices++;
-    return OT_PUSH(v->cache->arena, x->all, x->n, x->cap, *c) ? OT_OK
-                                                              : ot_fail_nomem(v->s->g->model->diag);
+    ot_interval_list *x = &v->found;
+    if (!v->records) return OT_OK;
+    kept_in(v)->n_choices++;
+    return OT_PUSH(v->s->arena, x->all, x->n, x->cap, *c) ? OT_OK
+                                                          : ot_fail_nomem(v->s->g->model->diag);
+}
+
+/* Keep a walk of so many steps, whose choices are those from `from` on. */
+static ot_status record_walk(solver *v, uint32_t steps, uint32_t from)
+{
+    ot_interval_list *x = &v->found;
+    if (!v->records || !v->alone) return OT_OK;
+    const ot_walk_seen walk = {steps, x->n - from};
+    return OT_PUSH(v->s->arena, x->walks, x->n_walks, x->cap_walks, walk)
+               ? OT_OK
+               : ot_fail_nomem(v->s->g->model->diag);
+}
+
+/* All that was found of the end at hand, with so much work, as *out. */
+static ot_status keep_found(const solver *v, uint64_t work, ot_interval_list *out)
+{
+    const ot_interval_list *x = &v->found;
+    ot_arena *a = kept_in(v)->arena;
+    *out = (ot_interval_list){.all = ot_memdup(a, x->all, x->n * sizeof *x->all),
+                              .n = x->n,
+                              .complete = true,
+                              .walks = ot_memdup(a, x->walks, x->n_walks * sizeof *x->walks),
+                              .n_walks = x->n_walks,
+                              .work = work};
+    return out->all && out->walks ? OT_OK : ot_fail_nomem(v->s->g->model->diag);
 }
 
 /* Of one interval, only tilings that neither another nor its nodes untiled beat in both time and
@@ -300,7 +253,7 @@ static ot_status try_shared(solver *v, uint32_t first, uint32_t end)
             keep_best(v, &c);
     }
     for (uint32_t k = 0; k < v->n_best; k++) {
-        if (v->record) OT_TRY(record_choice(v, &v->best[k]));
+        OT_TRY(record_choice(v, &v->best[k]));
         OT_TRY(take_choice(v, &v->best[k], 0, 0, false));
     }
     return OT_OK;
@@ -316,8 +269,26 @@ static ot_status try_interval(solver *v, uint32_t first, uint32_t end)
     for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
         ot_choice c;
         if (!ot_trial_choice(v->tr, k, &c)) continue;
+        OT_TRY(record_choice(v, &c));
         uint32_t missed = concerned ? ot_limit_missed(v->limit, s, v->w, v->tr, k, first, end) : 0;
         OT_TRY(take_choice(v, &c, kept, missed, concerned));
+    }
+    return OT_OK;
+}
+
+/* One more walk that was made before for another plan, which has started again: what it came to. */
+static ot_status walk_again(solver *v, uint32_t end)
+{
+    const ot_interval_list *x = v->known;
+    const ot_walk_seen walk = x->walks[v->walk_at++];
+    const uint32_t stop = v->choice_at + walk.n_choices;
+    for (uint32_t k = 0; k < walk.steps && v->choice_at < stop; k++) {
+        (void)ot_walk_step(v->w);
+        const uint32_t first = v->w->lo;
+        if (x->all[v->choice_at].first != first) continue;
+        const double kept = kept_penalty(v, first, end, true);
+        for (; v->choice_at < stop && x->all[v->choice_at].first == first; v->choice_at++)
+            OT_TRY(take_choice(v, &x->all[v->choice_at], kept, 0, false));
     }
     return OT_OK;
 }
@@ -325,19 +296,21 @@ static ot_status try_interval(solver *v, uint32_t first, uint32_t end)
 static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *axes,
                           uint32_t n_dims)
 {
+    const uint32_t min_nodes = v->o->force ? 1 : 2, from = v->found.n;
+    uint32_t steps = 0;
     ot_walk_start(v->w, end, out, axes, n_dims);
+    if (v->known) return walk_again(v, end);
     ot_trial_start(v->tr, v->w, out, axes, n_dims);
-    uint32_t min_nodes = v->o->force ? 1 : 2;
-    for (uint32_t steps = 0;
-         v->w->lo > 0 && steps < v->step_limit && ot_trial_work(v->tr) < v->work_limit; steps++) {
+    while (v->w->lo > 0 && steps < v->step_limit && ot_trial_work(v->tr) < v->work_limit) {
         int st = ot_walk_step(v->w);
+        steps++;
         if (!ot_trial_visit(v->tr, st)) break;
         uint32_t first = v->w->lo;
         if (st != OT_ST_IN || end - first + 1 < min_nodes || ot_splits_fusion(v->s, first))
             continue;
         OT_TRY(try_interval(v, first, end));
     }
-    return OT_OK;
+    return record_walk(v, steps, from);
 }
 
 /* Where the first of n equal shares of the work between used and end ends. */
@@ -376,6 +349,27 @@ static ot_status try_node(solver *v, uint32_t end)
     return OT_OK;
 }
 
+/* Intervals that end there, which are known, or kept when they are. */
+static ot_status look_at(solver *v, uint32_t end)
+{
+    ot_interval_cache *x = kept_in(v);
+    ot_interval_list *list = x ? &x->ends[end] : NULL;
+    if (v->cache && list->complete) {
+        for (uint32_t k = 0; k < list->n; k++) OT_TRY(take_choice(v, &list->all[k], 0, 0, false));
+        return OT_OK;
+    }
+    const uint64_t before = ot_trial_work(v->tr);
+    const bool again = list && list->complete;
+    v->records = list && !again && x->n_choices < OT_CACHED_CHOICES;
+    v->found.n = v->found.n_walks = 0;
+    v->known = again ? list : NULL;
+    v->walk_at = v->choice_at = 0;
+    OT_TRY(try_node(v, end));
+    v->known = NULL;
+    if (again) ot_trial_knows(v->tr, list->work);
+    return v->records ? keep_found(v, ot_trial_work(v->tr) - before, list) : OT_OK;
+}
+
 /* All ways to the sequence's end at hand, while v->open holds those that are worth it. */
 static ot_status try_end(solver *v, uint32_t end)
 {
@@ -386,22 +380,13 @@ static ot_status try_end(solver *v, uint32_t end)
     if (!relax(v, end, end + 1, NULL, penalty + kept_penalty(v, end, end, false), missed))
         return ot_fail_nomem(s->g->model->diag);
     if (!v->tileable[end] || ot_splits_fusion(s, end + 1)) return OT_OK;
-    ot_interval_list *known = v->cache ? &v->cache->ends[end] : NULL;
-    if (known && known->complete) {
-        for (uint32_t k = 0; k < known->n; k++) OT_TRY(take_choice(v, &known->all[k], 0, 0, false));
-        return OT_OK;
-    }
-    v->record = v->cache && v->cache->n_choices < OT_CACHED_CHOICES ? known : NULL;
-    OT_TRY(try_node(v, end));
-    if (v->record) v->record->complete = true;
-    v->record = NULL;
-    return OT_OK;
+    return look_at(v, end);
 }
 
 /* Most fronts have one state or two; large graphs have many fronts. */
 static ot_status solve_end(solver *v, uint32_t end)
 {
-    front *f = &v->f[end + 1];
+    ot_front *f = &v->f[end + 1];
     f->s = v->open;
     OT_TRY(try_end(v, end));
     f->s = ot_memdup(v->s->arena, v->open, f->n * sizeof *f->s);
@@ -415,7 +400,7 @@ double ot_time_allowed(const ot_seq *s, const ot_plan_options *o)
 }
 
 /* A state that the goal allows at the end. */
-static bool allowed(const solver *v, const state *x)
+static bool allowed(const solver *v, const ot_plan_state *x)
 {
     if (x->time > ot_time_allowed(v->s, v->o) + 1e-12) return false;
     return v->o->memory_budget == 0 || x->peak <= v->o->memory_budget;
@@ -424,10 +409,10 @@ static bool allowed(const solver *v, const state *x)
 /* Of the allowed states that take no longer than `limit`, the one with the least peak. */
 static uint32_t leanest_state(const solver *v, double limit)
 {
-    const front *f = &v->f[v->s->n];
+    const ot_front *f = &v->f[v->s->n];
     uint32_t best = OT_NONE;
     for (uint32_t k = 0; k < f->n; k++) {
-        const state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
+        const ot_plan_state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
         if (!allowed(v, x) || x->time > limit) continue;
         if (!b || x->peak < b->peak || (x->peak == b->peak && x->time < b->time)) best = k;
     }
@@ -439,14 +424,14 @@ static uint32_t leanest_state(const solver *v, double limit)
  * predictions are no finer than that. OT_NONE: nothing is allowed. */
 static uint32_t final_state(const solver *v)
 {
-    const front *f = &v->f[v->s->n];
+    const ot_front *f = &v->f[v->s->n];
     bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force && v->o->search.price == 0;
     uint32_t best = OT_NONE;
     int64_t least = INT64_MAX;
     for (uint32_t k = 0; k < f->n; k++)
         if (allowed(v, &f->s[k])) least = ot_min(least, f->s[k].peak);
     for (uint32_t k = 0; k < f->n; k++) {
-        const state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
+        const ot_plan_state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
         if (!allowed(v, x) || (lean && x->peak > least + least / 10)) continue;
         if (!b || x->score < b->score || (x->score == b->score && x->peak < b->peak)) best = k;
     }
@@ -458,7 +443,7 @@ static uint32_t final_state(const solver *v)
 /* Of those within the budget; OT_NONE: there is none. */
 static uint32_t fastest_state(const solver *v)
 {
-    const front *f = &v->f[v->s->n];
+    const ot_front *f = &v->f[v->s->n];
     uint32_t best = OT_NONE;
     for (uint32_t k = 0; k < f->n; k++) {
         if (v->o->memory_budget != 0 && f->s[k].peak > v->o->memory_budget) continue;
@@ -476,7 +461,7 @@ static ot_status read_path(solver *v, uint32_t final, ot_interval_path *out)
     out->time = v->f[pos].s[k].time;
     out->peak = v->f[pos].s[k].peak;
     while (pos > 0) {
-        const state *x = &v->f[pos].s[k];
+        const ot_plan_state *x = &v->f[pos].s[k];
         ot_choice c = {.first = x->from_pos, .end = pos - 1};
         if (x->choice != OT_NONE)
             c = v->choices[x->choice];
@@ -497,8 +482,8 @@ static ot_status read_path(solver *v, uint32_t final, ot_interval_path *out)
 static ot_status read_rest(solver *v, uint32_t final, ot_interval_path *out)
 {
     const ot_seq *s = v->s;
-    const front *f = &v->f[s->n];
-    bool *known = OT_NEW_N(s->arena, bool, v->n_choices + 1u), done[STATES_MAX] = {false};
+    const ot_front *f = &v->f[s->n];
+    bool *known = OT_NEW_N(s->arena, bool, v->n_choices + 1u), done[OT_STATES_MAX] = {false};
     size_t cap = 0;
     if (!known) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t round = 0; round < f->n; round++) {
@@ -507,7 +492,7 @@ static ot_status read_rest(solver *v, uint32_t final, ot_interval_path *out)
             if (!done[k] && (done[next] || f->s[k].time < f->s[next].time)) next = k;
         done[next] = true;
         for (uint32_t pos = s->n, k = next; pos > 0;) {
-            const state *x = &v->f[pos].s[k];
+            const ot_plan_state *x = &v->f[pos].s[k];
             if (x->choice != OT_NONE && !known[x->choice]) {
                 known[x->choice] = true;
                 if (next != final &&
@@ -535,10 +520,19 @@ static ot_status untiled_path(const ot_seq *s, ot_interval_path *out)
     return OT_OK;
 }
 
+/* Other plans that pay for what is kept make the same walks, which are kept in x for them. */
+static ot_status open_alone(solver *v, ot_interval_cache *x)
+{
+    if (!x->ends) x->ends = OT_NEW_N(x->arena, ot_interval_list, v->s->n + 1u);
+    if (!x->ends) return ot_fail_nomem(v->s->g->model->diag);
+    v->alone = x;
+    return OT_OK;
+}
+
 /* requires a built sequence. Fails: OT_E_NOMEM, OT_E_BUDGET. */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
-                      const ot_plan_options *o, const ot_limit *limit, ot_interval_cache *cache,
-                      ot_interval_path *out)
+                      const ot_plan_options *o, const ot_limit *limit,
+                      const ot_interval_caches *known, ot_interval_path *out)
 {
     static const ot_limit none;
     ot_diag *diag = s->g->model->diag;
@@ -546,8 +540,8 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     memset(out, 0, sizeof *out);
     const bool any_plan = !o->force && o->search.byte_seconds <= 0 && o->search.near == 0 &&
                           o->max_tensor == 0;
-    v.cache = any_plan && v.limit->n_large == 0 ? cache : NULL;
-    v.f = OT_NEW_N(s->arena, front, s->n + 1u);
+    v.cache = any_plan && v.limit->n_large == 0 && known ? known->shared : NULL;
+    v.f = OT_NEW_N(s->arena, ot_front, s->n + 1u);
     v.tileable = OT_NEW_N(s->arena, bool, s->n + 1u);
     v.max_best = OT_COUNTS_MAX * OT_COUNTS_MAX * OT_COUNTS_MAX;
     v.best = OT_NEW_N(s->arena, ot_choice, v.max_best);
@@ -566,10 +560,13 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
         if (o->memory_budget == 0) v.time_limit = s->time[s->n] * t->runtime->about;
     }
     if (v.limit->n_large > 0) v.time_limit = 0; /* what has to be in tiles is, whatever it costs */
-    state start = {.choice = OT_NONE};
-    v.f[0] = (front){&start, 1};
-    const uint64_t work = ot_trial_work(tr),
-                   work_max = work + (v.cache || work == 0 ? WORK_MAX : WORK_ALONE);
+    ot_plan_state start = {.choice = OT_NONE};
+    v.f[0] = (ot_front){&start, 1};
+    const uint64_t work = ot_trial_work(tr), share = v.cache || work == 0 ? WORK_MAX : WORK_ALONE,
+                   work_max = work + share;
+    if (known && share == WORK_ALONE && o->search.byte_seconds > 0 && o->search.near == 0 &&
+        o->max_tensor == 0)
+        OT_TRY(open_alone(&v, known->alone));
     for (uint32_t end = 0; end < s->n; end++) {
         v.work_end = share_of(ot_trial_work(tr), work_max, s->n - end);
         OT_TRY(solve_end(&v, end));

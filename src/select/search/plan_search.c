@@ -283,7 +283,8 @@ static ot_status plan_once(ot_planner *x, const ot_plan_options *o, ot_limit *li
     if (x->tr && o->force_form == OT_FORM_STREAM && !o->force)
         return plan_streams(x, o, limit, p, built);
     if (x->tr) {
-        OT_TRY(ot_dp_solve(s, &x->w, x->tr, x->t, o, limit, &x->cuts[o->goal], path));
+        const ot_interval_caches known = {&x->cuts[o->goal], &x->alone[o->goal][o->force]};
+        OT_TRY(ot_dp_solve(s, &x->w, x->tr, x->t, o, limit, &known, path));
         /* it knows no prices */
         if (o->tie_break && limit->n_large == 0 && o->search.price == 0)
             OT_TRY(ot_tie_break(s, x->t, o, path));

@@ -31,7 +31,7 @@ static ot_status fill(ot_planner *x)
     OT_TRY(ot_cost_fill(&x->s, x->t));
     OT_TRY(ot_walk_new(&x->s, &x->w));
     for (int goal = 0; goal < 2; goal++) {
-        x->cuts[goal].arena = x->arena;
+        x->cuts[goal].arena = x->alone[goal][0].arena = x->alone[goal][1].arena = x->arena;
         x->cuts[goal].ends = OT_NEW_N(x->arena, ot_interval_list, x->s.n + 1u);
         if (!x->cuts[goal].ends) return ot_fail_nomem(x->g->model->diag);
     }

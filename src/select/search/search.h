@@ -60,27 +60,48 @@ double ot_time_allowed(const ot_seq *s, const ot_plan_options *o);
 /* The node at `first` is merged into what comes before it: no boundary between them. first <= s->n.
  * (region_ends.c) */
 bool ot_splits_fusion(const ot_seq *s, uint32_t first);
-/* What the intervals of a sequence cost in their tilings, for one goal: the same for all plans
- * that are not forced, near a node, or pay for what is kept. */
+/* A walk from one end along some axes: its steps, and how many choices it came to. */
+typedef struct ot_walk_seen {
+    uint32_t steps, n_choices;
+} ot_walk_seen;
+/* What the intervals that end at one position cost in their tilings. */
 typedef struct ot_interval_list {
-    ot_choice *all; /* [n] that end at one position, in the order in which they were found */
+    ot_choice *all; /* [n] in the order in which they were found */
     uint32_t n;
     size_t cap;
-    bool complete; /* all of them */
+    bool complete;       /* all of them */
+    ot_walk_seen *walks; /* [n_walks] that found them, where these are kept */
+    uint32_t n_walks;
+    size_t cap_walks;
+    uint64_t work; /* that it took to look at them (ot_trial_work) */
 } ot_interval_list;
 typedef struct ot_interval_cache {
-    ot_interval_list *ends; /* [n] by the position where they end */
+    ot_interval_list *ends; /* [n] by the position where they end; NULL: none yet */
     ot_arena *arena;
     size_t n_choices;
 } ot_interval_cache;
+/* What plans of one goal know of one another's intervals: those that are not forced, near a node,
+ * or pay for what is kept share the best of each; those that pay all of them, as far as each of
+ * these alone would look. */
+typedef struct ot_interval_caches {
+    ot_interval_cache *shared, *alone;
+} ot_interval_caches;
 #define OT_CACHED_CHOICES 400000 /* of a sequence; ends behind that are looked at again */
 
 /* Cheapest way through the sequence, of those that leave the fewest values above the limit
- * (NULL: there is none). cache: of the goal of o; NULL: none. OT_E_BUDGET: no way keeps the
- * memory budget (and the allowed time). */
+ * (NULL: there is none). known: of the goal of o, and of what it forces; NULL: nothing.
+ * OT_E_BUDGET: no way keeps the memory budget (and the allowed time). */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
-                      const ot_plan_options *o, const ot_limit *limit, ot_interval_cache *cache,
-                      ot_interval_path *out) OT_MUST_USE;
+                      const ot_plan_options *o, const ot_limit *limit,
+                      const ot_interval_caches *known, ot_interval_path *out) OT_MUST_USE;
+
+/* ---- kept_bytes.c ---- */
+
+/* Bytes of the results, of `level` and more each, that the nodes from `first` to `end` leave to
+ * others, and of what those take that run whole: which w, a walk from `end`, has put none of into a
+ * region (NULL: of any). */
+double ot_kept_bytes(const ot_seq *s, const ot_walk *w, int64_t level, uint32_t first,
+                     uint32_t end);
 
 /* ---- tie_break.c ---- */
 
@@ -255,6 +276,8 @@ struct ot_planner {
     ot_trial *tr;              /* NULL: nothing of the graph can be tiled */
     ot_plan_options o;         /* of the plan at hand: trials read the goal there */
     ot_interval_cache cuts[2]; /* by goal */
+    /* by goal, and whether everything legal is to be tiled */
+    ot_interval_cache alone[2][2];
     ot_fitted_cache fitted;
     ot_stream_cache *streams; /* [n_streams] */
     size_t n_streams, cap_streams;
