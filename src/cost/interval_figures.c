@@ -241,8 +241,7 @@ static bool cut_window(const ot_trial *tr, const ot_node *n, uint32_t d, const d
             widen(&t->need, piece_of(x, g->values[w->sink].dims[w->sink_axis[d]],
                                      g->values[v].dims[axis], x->at[sample]));
     }
-    return t->need.lo >= t->need.hi ||
-           ot_access_window(g, n, w->lead_out, (uint32_t)w->lead_axis[d], t, &why);
+    return t->need.lo >= t->need.hi || ot_window_by_rule(&tr->rule[d], t, &why);
 }
 
 static bool is_cut_along_any(const ot_trial *tr, uint32_t k)
@@ -401,6 +400,9 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     ot_node_facts f = ot_node_facts_of(tr->s, tr->t, &use, tr->bytes);
     note_whole(tr, n);
     for (uint32_t d = 0; d < tr->n_dims; d++) {
+        if (tr->w->lead_axis[d] >= 0)
+            tr->rule[d] = ot_window_rule_of(tr->s->g, n, tr->w->lead_out,
+                                            (uint32_t)tr->w->lead_axis[d]);
         for (uint32_t c = 0; c < tr->n_counts[d]; c++) {
             dim_count *x = &tr->dim[d][c];
             if (x->dead) continue;

@@ -83,10 +83,11 @@ struct ot_trial {
     uint32_t n_in;
     /* an output's reader outside would compute other numbers (quantized group, blocked pool) */
     bool split_quant;
-    ot_win *scratch; /* [max n_in] */
-    bool *later;     /* [max n_in] */
-    double *bytes;   /* [max n_in + n_out] */
-    uint64_t work;   /* see ot_trial_work */
+    ot_win *scratch;                  /* [max n_in] */
+    ot_window_rule rule[OT_DIMS_MAX]; /* of the node visited last, where it is cut */
+    bool *later;                      /* [max n_in] */
+    double *bytes;                    /* [max n_in + n_out] */
+    uint64_t work;                    /* see ot_trial_work */
 };
 
 /* v, which the nodes visited so far cut or read, along a dim in tiles of one size. */

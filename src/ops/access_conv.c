@@ -52,6 +52,15 @@ static bool conv_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return read(g, n, &sp, why) && ot_spatial_window(&sp.ax[axis - 2], t, why);
 }
 
+bool ot_conv_spatial(const ot_graph *g, const ot_node *n, uint32_t axis, ot_spatial_axis *out)
+{
+    ot_spatial sp;
+    ot_why why;
+    if (!read(g, n, &sp, &why)) return false;
+    *out = sp.ax[axis - 2];
+    return true;
+}
+
 static ot_status conv_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
                             uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {

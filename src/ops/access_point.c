@@ -83,6 +83,21 @@ bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, 
     return true;
 }
 
+bool ot_acc_same_follows(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
+                         uint32_t axis, uint64_t *follows)
+{
+    int8_t in_axis[OT_ACC_ARITY], out_axis[OT_ACC_ARITY];
+    ot_why why;
+    if (!ot_acc_regular(g, n, &why)) return false;
+    memset(in_axis, OT_AX_WHOLE, sizeof in_axis);
+    memset(out_axis, OT_AX_WHOLE, sizeof out_axis);
+    if (!fn(g, n, out_index, axis, in_axis, out_axis, &why)) return false;
+    *follows = 0;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (in_axis[k] >= 0) *follows |= UINT64_C(1) << k;
+    return true;
+}
+
 /* ---- element-wise ---- */
 
 /* Binary operators that had `broadcast` and `axis` attributes before opset 7. */
@@ -167,6 +182,17 @@ static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index
     for (uint32_t k = 0; k < n->n_in; k++)
         if (point_follow(g, n, k, out, axis) >= 0) t->in[k] = t->need;
     t->made = t->need;
+    return true;
+}
+
+bool ot_acc_point_follows(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          uint64_t *follows)
+{
+    const ot_value *out = ot_acc_out(g, n, out_index);
+    if (n->n_in > 64) return false;
+    *follows = 0;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (point_follow(g, n, k, out, axis) >= 0) *follows |= UINT64_C(1) << k;
     return true;
 }
 

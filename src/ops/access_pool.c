@@ -116,6 +116,15 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return ok;
 }
 
+bool ot_pool_spatial(const ot_graph *g, const ot_node *n, uint32_t axis, ot_spatial_axis *out)
+{
+    ot_spatial sp;
+    ot_why why;
+    if (!read(g, n, &sp, &why) || overflows(&sp.ax[axis - 2])) return false;
+    *out = sp.ax[axis - 2];
+    return true;
+}
+
 static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
                             uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {

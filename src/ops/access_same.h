@@ -41,6 +41,13 @@ typedef bool (*ot_acc_axis_fn)(const ot_graph *g, const ot_node *n, uint32_t out
 bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
                         uint32_t axis, ot_op_tile *t, ot_why *why);
 
+/* Operands that ot_acc_same_window cuts, by bits; false: it refuses. */
+bool ot_acc_same_follows(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
+                         uint32_t axis, uint64_t *follows);
+/* Those that a window of an element-wise operator cuts; false: there are too many operands. */
+bool ot_acc_point_follows(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          uint64_t *follows);
+
 /* One question: which axes go with `axis` of output `out_index`? */
 typedef struct ot_acc_question {
     const ot_graph *g;

@@ -7,12 +7,6 @@
 
 #define OT_SPATIAL_MAX 3 /* spatial axes: 1-D to 3-D operators */
 
-/* One spatial axis: input extent, output extent, kernel, stride, dilation, pads at both ends.
- * All numbers are below 2^30, so products of two of them cannot overflow. */
-typedef struct ot_spatial_axis {
-    int64_t in, out, k, s, d, pb, pe;
-} ot_spatial_axis;
-
 typedef struct ot_spatial {
     uint32_t n; /* spatial axes; value axis = 2 + index */
     ot_spatial_axis ax[OT_SPATIAL_MAX];
@@ -37,6 +31,11 @@ bool ot_spatial_is_cut(const ot_tile_axis *axes, uint32_t n_axes);
 
 /* Window of one axis of a Conv or pool (see access_conv.c for the formulas). */
 bool ot_spatial_window(const ot_spatial_axis *x, ot_op_tile *t, ot_why *why);
+
+/* The geometry that windows of a Conv, or of a pool, follow along `axis` (>= 2), whatever the
+ * window; false: they do not, or there is none. */
+bool ot_conv_spatial(const ot_graph *g, const ot_node *n, uint32_t axis, ot_spatial_axis *out);
+bool ot_pool_spatial(const ot_graph *g, const ot_node *n, uint32_t axis, ot_spatial_axis *out);
 
 /* Explicit pads for all spatial axes: the tile's on cut axes, the resolved original ones elsewhere;
  * auto_pad goes. */

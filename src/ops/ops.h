@@ -157,6 +157,37 @@ bool ot_resize_repeats(const ot_graph *g, const ot_node *n, uint32_t axis);
 bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                       ot_op_tile *t, ot_why *why);
 
+/* ---- window_rule.c: the same for many windows of one node ---- */
+
+/* One spatial axis of a convolution or pool: input extent, output extent, kernel, stride, dilation,
+ * pads at both ends. All numbers are below 2^30, so products of two of them cannot overflow. */
+typedef struct ot_spatial_axis {
+    int64_t in, out, k, s, d, pb, pe;
+} ot_spatial_axis;
+
+typedef enum ot_window_kind {
+    OT_WINDOW_ASKED,  /* ot_access_window */
+    OT_WINDOW_SAME,   /* operands that follow are cut to the same window */
+    OT_WINDOW_SPATIAL /* operand 0, as a convolution's */
+} ot_window_kind;
+
+/* How windows of a node along an axis of one of its outputs follow. */
+typedef struct ot_window_rule {
+    const ot_graph *g;
+    const ot_node *n;
+    uint32_t out_index, axis;
+    ot_window_kind kind;
+    int64_t extent;   /* of that axis */
+    uint64_t follows; /* same: bit k, operand k does */
+    ot_spatial_axis spatial;
+} ot_window_rule;
+
+/* out_index/axis: accepted by ot_access_axis. Of the graph and its shapes as they are. */
+ot_window_rule ot_window_rule_of(const ot_graph *g, const ot_node *n, uint32_t out_index,
+                                 uint32_t axis);
+/* As ot_access_window. */
+bool ot_window_by_rule(const ot_window_rule *r, ot_op_tile *t, ot_why *why);
+
 /* n goes through axis `in` of operand 0 from its first row to its last, makes row by row of axis
  * `out` of output 0 of it, and hands a state from each to the next: LSTM, GRU and RNN forwards over
  * all rows, CumSum (access_batched.c). Requires shapes. */

@@ -24,9 +24,10 @@ typedef struct stepper {
     const ot_graph *g;
     const ot_region *r;
     ot_arena *a;
-    int64_t *ready; /* [n_values] rows made so far */
-    int64_t *due;   /* [n_values] rows that must be there when the step at hand ends */
-    bool *again;    /* [n_nodes] is_made_again, of all steps */
+    int64_t *ready;        /* [n_values] rows made so far */
+    int64_t *due;          /* [n_values] rows that must be there when the step at hand ends */
+    bool *again;           /* [n_nodes] is_made_again, of all steps */
+    ot_window_rule *rules; /* [n_nodes] of their windows, where they are cut */
     /* [n_values] rows that are to be there by then although nobody asks; NULL: none */
     int64_t *ahead;
 } stepper;
@@ -105,12 +106,10 @@ static void note_reads(stepper *x, uint32_t i, const ot_op_tile *t, ot_tile_wind
  * resampling elsewhere than its tiles may be cut. */
 static bool makes_just(const stepper *x, uint32_t i, ot_op_tile *t)
 {
-    const ot_rnode *rn = &x->r->nodes[i];
     const ot_win made = t->need = t->made;
     ot_why why;
-    return ot_access_window(x->g, &x->g->nodes[rn->node], rn->lead_out[0],
-                            (uint32_t)rn->lead_axis[0], t, &why) &&
-           t->made.lo == made.lo && t->made.hi == made.hi;
+    return ot_window_by_rule(&x->rules[i], t, &why) && t->made.lo == made.lo &&
+           t->made.hi == made.hi;
 }
 
 /* The same, where it makes more than it was asked for; t stays as it is. An operator with very
@@ -145,8 +144,7 @@ static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot
         t->made = t->need;
         return true;
     }
-    if (!ot_access_window(x->g, n, rn->lead_out[0], (uint32_t)rn->lead_axis[0], t, why))
-        return false;
+    if (!ot_window_by_rule(&x->rules[i], t, why)) return false;
     *why = OT_WHY_STREAM_ROWS;
     /* rows that are there already would be made once more */
     if (!again && t->made.lo < before) return false;
@@ -296,8 +294,14 @@ static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, const p
     x->ready = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
     x->due = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
     x->again = OT_NEW_N(x->a, bool, x->r->n_nodes + 1u);
-    if (!x->ready || !x->due || !x->again || !ahead) return nomem(x);
-    for (uint32_t i = 0; i < x->r->n_nodes; i++) x->again[i] = is_made_again(x, i);
+    x->rules = OT_NEW_N(x->a, ot_window_rule, x->r->n_nodes + 1u);
+    if (!x->ready || !x->due || !x->again || !x->rules || !ahead) return nomem(x);
+    for (uint32_t i = 0; i < x->r->n_nodes; i++) {
+        const ot_rnode *rn = &x->r->nodes[i];
+        x->again[i] = is_made_again(x, i);
+        x->rules[i] = ot_window_rule_of(x->g, &x->g->nodes[rn->node], rn->lead_out[0],
+                                        (uint32_t)rn->lead_axis[0]);
+    }
     OT_TRY(new_steps(x, n, steps));
     *legal = true;
     for (uint32_t k = 0; k < n && *legal; k++) {

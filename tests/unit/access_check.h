@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "access_eval.h"
+#include "window_check.h"
 #include "ops/ops.h"
 
 #define IN_MAX  8
@@ -171,14 +172,14 @@ static void fill_window(const kase *c, cut *x, int64_t lo, int64_t hi)
 {
     ot_why why = OT_WHY_NONE;
     x->tile = (ot_op_tile){.need = {lo, hi}, .in = x->in};
-    bool ok = ot_access_window(c->model->graph, node_of(c), 0, x->axis, &x->tile, &why);
+    bool ok = window_both(c->model->graph, node_of(c), 0, x->axis, &x->tile, &why);
     if (!ok && why == OT_WHY_QUANT_ONE) { /* of these, two are the least */
         if (lo > 0)
             lo--;
         else
             hi++;
         x->tile.need = (ot_win){lo, hi};
-        ok = ot_access_window(c->model->graph, node_of(c), 0, x->axis, &x->tile, &why);
+        ok = window_both(c->model->graph, node_of(c), 0, x->axis, &x->tile, &why);
     }
     if (!ok)
         fail_msg("%s axis %u [%d,%d): %s", c->type, x->axis, (int)lo, (int)hi,

@@ -515,7 +515,7 @@ static void random_node(ot_model *m)
             random_window(g->values[out[o]].dims[a], &t.need.lo, &t.need.hi);
             for (uint32_t k = 0; k < n_in; k++)
                 assert_true(in_axis[k] < 0 || in_axis[k] < g->values[in[k]].rank);
-            if (!ot_access_window(g, n, o, a, &t, &why)) continue;
+            if (!window_both(g, n, o, a, &t, &why)) continue;
             for (uint32_t k = 0; k < n_in; k++)
                 if (in_axis[k] >= 0)
                     assert_true(win[k].lo >= 0 && win[k].hi <= g->values[in[k]].dims[in_axis[k]]);

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "window_check.h"
 #include "ops/ops.h"
 
 #define LEN 256
@@ -434,7 +435,7 @@ static int instance(kind kd)
             int64_t lo = rnd(0, out - 1), hi = rnd(lo + 1, out);
             ot_op_tile t = {.need = {lo, hi}, .in = win};
             ot_adapted ad;
-            if (!ot_access_window(g, n, 0, 2, &t, &why)) continue;
+            if (!window_both(g, n, 0, 2, &t, &why)) continue;
             check_window(&a, e, out, &t);
             ot_tile_axis cut = {0, 2, &t};
             assert_int_equal(ot_tile_adapt(g, n, &cut, 1, m->arena, &ad), OT_OK);
