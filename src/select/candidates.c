@@ -134,6 +134,7 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
                     .slices_apart = x->t->runtime->slices_apart,
                     .unjoined_from = x->how.unjoined_from,
                     .viewed = x->how.views ? x->t->runtime : NULL,
+                    .blocked = x->how.blocks ? x->t->runtime : NULL,
                     .memo = x->memo};
     number_regions(x, regions, n);
     ot_form_memo_next(x->memo);
@@ -342,6 +343,7 @@ static void write_plainly(ot_candidates *x)
     const bool any = sets_compete(x), apart = has_data_file(x);
     x->how = (ot_writing){.branch = any && ot_candidates_branch(x),
                           .data_file = apart,
+                          .blocks = any && x->t->runtime->plain_views && !x->t->bit_exact,
                           .folds_norms = any && (apart || x->t->runtime->folds_norms) &&
                                          !x->t->bit_exact};
     x->packing_seconds = x->unpacked_s = x->block_s = 0;
@@ -513,6 +515,7 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     p->outer_weights = p->outer_weights && !p->data_file;
     p->unjoined_from = of->set.n > 0 ? of->how.unjoined_from : 0;
     p->viewed = of->set.n > 0 && of->how.views ? x->t->runtime : NULL;
+    p->blocked = of->set.n > 0 && of->how.blocks ? x->t->runtime : NULL;
     p->defer_from = of->how.defer_from;
     p->unpacked_from = of->how.unpacked_from;
     p->piece_bytes = of->how.piece_bytes;

@@ -31,6 +31,7 @@ typedef struct ot_writing {
     bool branch;           /* as a branch (transform/branch.c) */
     bool hidden;           /* which states no extents (transform/hidden_extents.c) */
     bool views;            /* they read blocked values through views */
+    bool blocks;           /* residual networks read their results in blocks */
     bool folds_norms;      /* BatchNormalizations become part of convolutions */
     bool data_file;        /* weights are in a file beside the model */
     int64_t unjoined_from; /* values of so many bytes stay in pieces; 0: none */

@@ -1,6 +1,7 @@
 /* How the set of regions that won is written, and whether it wins over the untiled model.
  *
  *   unjoined tiles     large values stay in pieces between regions
+ *   blocks             residual networks read what regions make in blocks; sets were found so
  *   views              regions read blocked values through views
  *   weights in pieces  each is packed while a model loads, and let go of before the next
  *   deferred packing   weights are packed when they are used
@@ -100,6 +101,22 @@ static ot_status try_unjoined(ot_candidates *x, ot_region_set *won)
                 (double)won->bytes / 1048576.0, (double)least / 1048576.0);
     x->how.unjoined_from = from;
     won->bytes = least;
+    return OT_OK;
+}
+
+/* Copies of results in blocks (transform/blocked_results.c), unless less is taken without. They
+ * cost no time that counts: a sum in blocks saves the change of a layout, which is as much. */
+static ot_status try_blocks(ot_candidates *x, ot_region_set *won)
+{
+    int64_t bytes;
+    if (won->n == 0 || !x->how.blocks) return OT_OK;
+    x->how.blocks = false;
+    OT_TRY(ot_candidates_score(x, won->all, won->n, &bytes));
+    x->how.blocks = won->bytes <= bytes;
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Results in blocks: %.2f MB -> %.2f MB\n", (double)bytes / 1048576.0,
+                (double)won->bytes / 1048576.0);
+    if (!x->how.blocks) won->bytes = bytes;
     return OT_OK;
 }
 
@@ -333,6 +350,7 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
 
 ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won)
 {
+    OT_TRY(try_blocks(x, won));
     OT_TRY(try_unjoined(x, won));
     OT_TRY(try_views(x, won));
     OT_TRY(try_pieces(x, won));

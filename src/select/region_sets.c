@@ -192,9 +192,10 @@ bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_r
 uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set)
 {
     const ot_writing *w = &x->how;
-    const uint64_t base[11] = {w->branch,
+    const uint64_t base[12] = {w->branch,
                                w->hidden,
                                w->views,
+                               w->blocks,
                                w->folds_norms,
                                w->data_file,
                                (uint64_t)w->unjoined_from,

@@ -75,6 +75,8 @@ typedef struct ot_plan {
     /* regions read this runtime's blocked values through views (stage select/); NULL: as they
      * are */
     const ot_runtime *viewed;
+    /* results of regions are copied to this runtime's blocks (stage select/); NULL: none are */
+    const ot_runtime *blocked;
     struct ot_form_memo *memo; /* tiles that are known (forms.h); NULL: none are */
     bool outer_weights,        /* bodies read weights by name (the runtime's) */
         /* border tiles of form loop have bodies of their own (the runtime's) */

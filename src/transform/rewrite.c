@@ -324,6 +324,8 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
     if (st == OT_OK) st = rw_own_quantised(g, alone, n_before);
     if (st == OT_OK && planned == g) st = rw_share_constants(g, n_nodes);
+    if (st == OT_OK && p->blocked && p->n_regions > 0 && planned == g && !g->model->dynamic_dims)
+        st = rw_blocked_results(g, p->blocked);
     if (st == OT_OK && p->viewed && p->n_regions > 0 && planned == g && !g->model->dynamic_dims)
         st = rw_plain_views(g, p->viewed);
     if (st == OT_OK) st = drop_constants(g, n_before, n_nodes);

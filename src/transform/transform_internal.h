@@ -400,6 +400,12 @@ ot_status rw_hide_extents(ot_graph *g, ot_id one) OT_MUST_USE;
  * OT_E_NOMEM. */
 ot_status rw_hide_weights(ot_graph *g, ot_id one) OT_MUST_USE;
 
+/* ---- blocked_results.c ---- */
+
+/* Results of regions that convolutions read in this runtime's blocks, and sums beside them, as
+ * copies in blocks. Requires ORDER, USES, SHAPES; keeps them. Fails: OT_E_NOMEM. */
+ot_status rw_blocked_results(ot_graph *g, const ot_runtime *r) OT_MUST_USE;
+
 /* ---- plain_views.c ---- */
 
 /* Views of the blocked values that are read plain. Requires ORDER, USES, SHAPES; keeps them.
