@@ -299,7 +299,8 @@ static ot_status note(const work *w, ot_model *original, const ot_plan_options *
 {
     bool known = !w->ambiguous;
     qsort(w->all, w->n, sizeof *w->all, by_key);
-    for (size_t k = 0; k < w->n; k++) *ot_map_at(w->by_name, w->all[k].name) = (uint32_t)k;
+    for (size_t k = 0; k < w->n; k++)
+        if (!ot_map_put(w->by_name, w->all[k].name, (uint32_t)k)) return ot_fail_nomem(w->m->diag);
     OT_TRY(refer_all(w, original->graph, &known));
     if (!known) return OT_OK;
     OT_TRY(note_goal(w->m, o));

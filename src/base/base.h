@@ -168,14 +168,16 @@ char *ot_format_seconds(double s, char *buf, size_t n);
 
 typedef struct ot_map ot_map;    /* string -> uint32_t; keys are borrowed */
 ot_map *ot_map_new(ot_arena *a); /* NULL when memory ran out */
+/* Room for so many keys in all, which then come without tables made anew; false when memory ran
+ * out. */
+bool ot_map_reserve(ot_map *m, size_t n) OT_MUST_USE;
 /* Insert or replace; false when memory ran out. */
 bool ot_map_put(ot_map *m, const char *key, uint32_t value) OT_MUST_USE;
 /* Insert unless the key is there (*fresh: it was not); false when memory ran out. */
 bool ot_map_add(ot_map *m, const char *key, uint32_t value, bool *fresh) OT_MUST_USE;
-/* Where the value of a key is, until the next is put in; NULL: there is no such key. */
-uint32_t *ot_map_at(ot_map *m, const char *key);
-/* A map of the same keys and values; NULL when memory ran out. */
-ot_map *ot_map_copy(ot_arena *a, const ot_map *m);
+/* A map of the same keys and values, which m must outlive; NULL when memory ran out. Takes next to
+ * nothing until one of the two changes. */
+ot_map *ot_map_copy(ot_arena *a, ot_map *m);
 /* The value, or OT_NONE. */
 uint32_t ot_map_get(const ot_map *m, const char *key);
 /* Whether some key begins so. */

@@ -26,6 +26,7 @@ struct ot_map {
     slot *slots; /* [cap], cap a power of two; kept at most 3/4 full */
     size_t cap;
     size_t n;
+    bool shared;          /* other maps read the slots, too */
     uint64_t initials[4]; /* bit c % 64 of c / 64: a key begins with c */
 };
 
@@ -99,13 +100,23 @@ ot_map *ot_map_new(ot_arena *a)
     return m;
 }
 
-ot_map *ot_map_copy(ot_arena *a, const ot_map *m)
+ot_map *ot_map_copy(ot_arena *a, ot_map *m)
 {
+    m->shared = true;
     ot_map *x = ot_memdup(a, m, sizeof *m);
-    if (!x) return NULL;
-    x->arena = a;
-    x->slots = ot_memdup(a, m->slots, m->cap * sizeof *m->slots);
-    return x->slots ? x : NULL;
+    if (x) x->arena = a;
+    return x;
+}
+
+/* Slots that the map may write to; those that others read stay as they are. */
+static bool own_slots(ot_map *m)
+{
+    if (!m->shared) return true;
+    slot *slots = ot_memdup(m->arena, m->slots, m->cap * sizeof *slots);
+    if (!slots) return false;
+    m->slots = slots;
+    m->shared = false;
+    return true;
 }
 
 /* The slot of `key`: its own, or the free one where it belongs. */
@@ -117,10 +128,8 @@ static slot *find(slot *slots, size_t cap, uint32_t hash, const char *key)
     }
 }
 
-static bool enlarge(ot_map *m)
+static bool enlarge(ot_map *m, size_t cap)
 {
-    if (m->cap > SIZE_MAX / 2) return false;
-    size_t cap = m->cap * 2;
     slot *slots = OT_NEW_N(m->arena, slot, cap);
     if (!slots) return false;
     for (size_t k = 0; k < m->cap; k++) {
@@ -131,7 +140,20 @@ static bool enlarge(ot_map *m)
     }
     m->slots = slots;
     m->cap = cap;
+    m->shared = false;
     return true;
+}
+
+static bool fits(size_t n, size_t cap) { return n <= cap / 4 * 3; }
+
+bool ot_map_reserve(ot_map *m, size_t n)
+{
+    size_t cap = m->cap;
+    while (!fits(n, cap)) {
+        if (cap > SIZE_MAX / 2) return false;
+        cap *= 2;
+    }
+    return cap == m->cap || enlarge(m, cap);
 }
 
 /* The slot of `key`, which is put in if it is not there; NULL when memory ran out. */
@@ -141,10 +163,9 @@ static slot *claim(ot_map *m, const char *key, bool *fresh)
     slot *s = find(m->slots, m->cap, hash, key);
     *fresh = !s->key;
     if (s->key) return s;
-    if (m->n + 1 > m->cap / 4 * 3) {
-        if (!enlarge(m)) return NULL;
-        s = find(m->slots, m->cap, hash, key);
-    }
+    const slot *before = m->slots;
+    if (fits(m->n + 1, m->cap) ? !own_slots(m) : !ot_map_reserve(m, m->n + 1)) return NULL;
+    if (m->slots != before) s = find(m->slots, m->cap, hash, key);
     *s = (slot){.key = key, .hash = hash};
     const unsigned char initial = (unsigned char)key[0];
     m->initials[initial / 64] |= UINT64_C(1) << initial % 64;
@@ -155,9 +176,12 @@ static slot *claim(ot_map *m, const char *key, bool *fresh)
 bool ot_map_put(ot_map *m, const char *key, uint32_t value)
 {
     bool fresh;
-    slot *s = claim(m, key, &fresh);
-    if (s) s->value = value;
-    return s != NULL;
+    const slot *s = claim(m, key, &fresh);
+    if (!s) return false;
+    const size_t at = (size_t)(s - m->slots);
+    if (!own_slots(m)) return false;
+    m->slots[at].value = value;
+    return true;
 }
 
 bool ot_map_add(ot_map *m, const char *key, uint32_t value, bool *fresh)
@@ -165,12 +189,6 @@ bool ot_map_add(ot_map *m, const char *key, uint32_t value, bool *fresh)
     slot *s = claim(m, key, fresh);
     if (s && *fresh) s->value = value;
     return s != NULL;
-}
-
-uint32_t *ot_map_at(ot_map *m, const char *key)
-{
-    slot *s = find(m->slots, m->cap, hash_of(m, key), key);
-    return s->key ? &s->value : NULL;
 }
 
 uint32_t ot_map_get(const ot_map *m, const char *key)

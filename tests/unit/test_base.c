@@ -355,6 +355,38 @@ static void test_map_against_a_list(void **state)
     ot_arena_free(a);
 }
 
+/* A map and its copies do not see what is put into the others, new keys and old, also where one of
+ * them grows. */
+static void test_map_copies(void **state)
+{
+    (void)state;
+    enum { N = 40, MAPS = 4 };
+    static char keys[N][8];
+    for (uint32_t which = 0; which < MAPS; which++) {
+        for (uint32_t more = 1; more <= N; more += 13) {
+            bool fresh;
+            ot_arena *a = ot_arena_new();
+            ot_map *m[MAPS] = {ot_map_new(a)};
+            for (uint32_t k = 0; k < N; k++) snprintf(keys[k], sizeof keys[k], "k%u", k);
+            for (uint32_t k = 0; k < 10; k++) assert_true(ot_map_put(m[0], keys[k], k));
+            m[1] = ot_map_copy(a, m[0]);
+            m[2] = ot_map_copy(a, m[1]);
+            m[3] = ot_map_copy(a, m[0]);
+            for (uint32_t k = 0; k < more; k++)
+                assert_true(more % 2 ? ot_map_put(m[which], keys[k], 100 + k)
+                                     : ot_map_add(m[which], keys[k], 100 + k, &fresh));
+            for (uint32_t j = 0; j < MAPS; j++)
+                for (uint32_t k = 0; k < N; k++) {
+                    const uint32_t put = j != which || k >= more ? OT_NONE : 100 + k;
+                    const uint32_t old = k < 10 ? k : OT_NONE;
+                    const bool changes = put != OT_NONE && (more % 2 || k >= 10);
+                    assert_int_equal(ot_map_get(m[j], keys[k]), changes ? put : old);
+                }
+            ot_arena_free(a);
+        }
+    }
+}
+
 /* What is there keeps its value; what is new comes in, also where the table has to grow. */
 static void test_map_add(void **state)
 {
@@ -365,15 +397,13 @@ static void test_map_add(void **state)
     ot_arena *a = ot_arena_new();
     ot_map *m = ot_map_new(a);
     assert_non_null(m);
-    assert_null(ot_map_at(m, "k0"));
+    assert_int_equal(ot_map_get(m, "k0"), OT_NONE);
     for (uint32_t k = 0; k < N; k++) {
         snprintf(keys[k], sizeof keys[k], "k%u", k);
         assert_true(ot_map_add(m, keys[k], k, &fresh) && fresh);
         assert_true(ot_map_add(m, keys[k / 2], 1000, &fresh) && !fresh);
     }
     for (uint32_t k = 0; k < N; k++) assert_int_equal(ot_map_get(m, keys[k]), k);
-    *ot_map_at(m, "k7") = 70;
-    assert_int_equal(ot_map_get(m, "k7"), 70);
     ot_arena_free(a);
 }
 
@@ -450,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_parse_size),
         cmocka_unit_test(test_sizes_and_times_as_text),
         cmocka_unit_test(test_map_against_a_list),
+        cmocka_unit_test(test_map_copies),
         cmocka_unit_test(test_map_add),
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_lines_fold_at_spaces),

@@ -93,20 +93,20 @@ static const char *sketched_name(ot_model *m)
 const char *ot_fresh_name(ot_model *m, const char *base)
 {
     if (m->is_sketch) return sketched_name(m);
-    const uint32_t *taken = ot_map_at(m->names, base);
+    const uint32_t taken = ot_map_get(m->names, base);
     bool fresh = false;
-    if (!taken) {
+    if (taken == OT_NONE) {
         char *own = ot_strdup(m->arena, base);
         if (!own || !ot_map_add(m->names, own, 0, &fresh)) return NULL;
         return m->last_fresh = own;
     }
-    for (uint32_t next = *taken;;) {
+    for (uint32_t next = taken;;) {
         char number[OT_DECIMAL];
         next = next >= OT_NONE - 1 ? 1 : next + 1;
         char *name = ot_join(m->arena, (const char *[]){base, "_", ot_decimal(next, number)}, 3);
         if (!name || !ot_map_add(m->names, name, 0, &fresh)) return NULL;
         if (!fresh) continue;
-        *ot_map_at(m->names, base) = next; /* the table may have grown */
+        if (!ot_map_put(m->names, base, next)) return NULL;
         return m->last_fresh = name;
     }
 }

@@ -349,7 +349,10 @@ ot_status ot_import_contents(ot_importer *im)
     im->g->proto = gp;
     if (gp->n_node >= OT_NONE || gp->n_input >= OT_NONE || gp->n_output >= OT_NONE)
         return ot_fail(im->d, OT_E_INPUT, "the graph is too large");
-    if (!ot_graph_reserve(im->g, gp->n_node, gp->n_node + gp->n_input + gp->n_initializer))
+    const size_t n_values = gp->n_node + gp->n_input + gp->n_initializer;
+    if (!ot_graph_reserve(im->g, gp->n_node, n_values) ||
+        !ot_map_reserve(im->g->by_name, n_values) ||
+        !ot_map_reserve(im->m->names, n_values + gp->n_node))
         return ot_fail_nomem(im->d);
     OT_TRY(import_values(im));
     for (size_t k = 0; k < gp->n_node; k++) OT_TRY(import_node(im, gp->node[k], k));
