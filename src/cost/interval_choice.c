@@ -31,7 +31,7 @@ static bool overlaps(const ot_trial *tr, const pair *p)
 
 /* Forms this tiling can probably take; the rewriter has the last word. */
 static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, double *time,
-                             double *traffic, int64_t *reassembly)
+                             int64_t *reassembly)
 {
     ot_form best = OT_FORM_NONE;
     const dim_count *d0 = &tr->dim[0][p->c[0]];
@@ -57,7 +57,6 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
         best = f;
         best_time = t;
         *time = t;
-        *traffic = tr_bytes;
         *reassembly = st;
     }
     return best;
@@ -99,21 +98,20 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     bool short_rows = sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1;
     /* a scratchpad is a hard limit */
     if (ot_target_hard_limit(tr->t) && x.ws > ot_target_room(tr->t)) return false;
-    double time = 0, traffic = 0;
+    double time = 0;
     int64_t reassembly = 0;
-    ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &reassembly);
+    ot_form form = cheapest_form(tr, p, &x, &time, &reassembly);
     if (form == OT_FORM_NONE) return false;
     if (tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= tr->t->runtime->doubt;
     if (short_rows) time *= tr->t->runtime->short_rows;
     memset(c, 0, sizeof *c);
     c->first = tr->w->lo;
     c->end = tr->w->end;
-    c->n_dims = tr->n_dims;
+    c->n_dims = (uint8_t)tr->n_dims;
     c->out_index = tr->out_index;
     memcpy(c->axes, tr->axes, sizeof c->axes);
     for (uint32_t d = 0; d < tr->n_dims; d++) c->tile[d] = tr->dim[d][p->c[d]].tile;
     c->time = time + tr->outside_time;
-    c->traffic = traffic + tr->outside_traffic;
     c->fits = x.ws <= ot_target_room(tr->t);
     c->n_in = tr->n_in;
     int64_t outside = tr->outside_live;
@@ -123,6 +121,6 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + reassembly, outside);
     c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
     c->tiles = x.tiles < (double)UINT32_MAX ? (uint32_t)x.tiles : UINT32_MAX;
-    c->form = form;
+    c->form = (uint8_t)form;
     return true;
 }

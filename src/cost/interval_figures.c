@@ -112,7 +112,7 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->n_dims = n_dims;
     memcpy(tr->axes, axes, n_dims * sizeof *axes);
     ot_totals_start(&tr->border, n_dims);
-    tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
+    tr->outside_time = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
     tr->n_in = 0;
     tr->outside_live = 0;
     tr->split_quant = false;
@@ -483,7 +483,6 @@ bool ot_trial_visit(ot_trial *tr, int st)
     if (!has_room(tr, n)) return false;
     if (st == OT_ST_IN) return visit_in(tr, n, pos);
     tr->outside_time += tr->s->time[pos + 1] - tr->s->time[pos];
-    tr->outside_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];
     /* What the region needs and makes itself is not whole while this node runs. */
     int64_t live = tr->s->live[pos];
     for (uint32_t k = 0; k < tr->n_pending; k++)

@@ -75,7 +75,6 @@ struct ot_trial {
     uint8_t *whole_in;
     ot_totals border;    /* escaping outputs and weights; the same for all pairs */
     double outside_time; /* PRE and POST nodes */
-    double outside_traffic;
     double pre_bytes;
     /* most bytes live while a PRE or POST node runs, without what the region reads and makes */
     int64_t outside_live;

@@ -56,19 +56,19 @@ bool ot_walk_escapes(const ot_walk *w, ot_id v);
 
 /* ---- region_build.c ---- */
 
-/* A chosen interval. */
+/* A chosen interval. A large graph has hundreds of thousands of them. */
 typedef struct ot_choice {
-    uint32_t first, end; /* positions, inclusive; first == end and n_dims == 0: one untiled node */
-    uint32_t n_dims;
+    uint32_t first, end; /* positions, inclusive */
     uint32_t out_index;
-    int8_t axes[OT_DIMS_MAX];
-    int64_t tile[OT_DIMS_MAX];
-    double time, traffic;
-    int64_t peak;
     uint32_t loops, tiles;
     uint32_t n_in; /* nodes that run tiled */
-    bool fits;     /* working set within the fast memory */
-    ot_form form;
+    int64_t tile[OT_DIMS_MAX];
+    double time;
+    int64_t peak;
+    int8_t axes[OT_DIMS_MAX];
+    uint8_t n_dims;
+    uint8_t form; /* ot_form */
+    bool fits;    /* working set within the fast memory */
 } ot_choice;
 
 /* Build the region of a choice in arena `a` (windows not computed, predictions zero). */

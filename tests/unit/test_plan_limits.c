@@ -195,7 +195,7 @@ static void work_is_bounded(void **state)
     /* the limit is spread evenly: the end of the chain is tiled as its beginning is */
     uint32_t last = 0;
     for (uint32_t k = 0; k < path.n; k++)
-        if (path.steps[k].n_dims > 0) last = path.steps[k].end;
+        if (path.n > 0) last = path.steps[k]->end;
     assert_true(last > N - 10);
     ot_arena_free(a);
     ot_model_free(m);

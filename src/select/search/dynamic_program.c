@@ -17,6 +17,9 @@
  * on limits and prices. So the intervals of a graph are looked at once, and their choices kept
  * (ot_interval_cache), for all plans that are made of it. Plans that pay for what is kept ask what
  * a region leaves to others, which follows from the walk: they walk again, and know the figures.
+ *
+ * Large graphs have many states: those that an interval can begin at are held as they are, of all
+ * others only how the plan came there.
  */
 #include "front.h"
 #include "search.h"
@@ -32,18 +35,25 @@
 #define WORK_MAX   UINT64_C(8000000)
 #define WORK_ALONE (WORK_MAX / 8)
 
+/* What is left of a state. */
+typedef struct way {
+    uint32_t from_state, choice;
+} way;
+
 typedef struct solver {
     const ot_seq *s;
     ot_walk *w;
     ot_trial *tr;
     const ot_target *t;
     const ot_plan_options *o;
-    ot_front *f; /* [n + 1] as many states as each has, but for the next one: `open` */
-    ot_plan_state open[OT_STATES_MAX]; /* of the end at hand */
-    ot_choice *choices;                /* [n_choices] */
-    uint32_t n_choices;
-    size_t cap_choices;
-    ot_choice *near; /* [n_near] see note_near */
+    ot_front *fronts; /* [n_fronts] of a position: at its remainder */
+    uint32_t n_fronts;
+    way **ways;             /* [n + 1] of each front's states */
+    const ot_choice **pool; /* [n_pool] */
+    uint32_t n_pool;
+    size_t cap_pool;
+    bool is_kept;           /* the choices that are taken now stay where they are */
+    const ot_choice **near; /* [n_near] see note_near */
     uint32_t n_near;
     size_t cap_near;
     bool *tileable;      /* [n] */
@@ -67,37 +77,50 @@ typedef struct solver {
     double lean_limit;
 } solver;
 
+static ot_front *front_at(const solver *v, uint32_t pos) { return &v->fronts[pos % v->n_fronts]; }
+
+/* c where it stays as long as the plan is made; NULL: no memory. */
+static const ot_choice *keep(const solver *v, const ot_choice *c)
+{
+    return v->is_kept ? c : ot_memdup(v->s->arena, c, sizeof *c);
+}
+
+static bool put_in_pool(solver *v, const ot_choice *c)
+{
+    const ot_choice *kept = keep(v, c);
+    return kept && OT_PUSH(v->s->arena, v->pool, v->n_pool, v->cap_pool, kept);
+}
+
 /* Extend every state at `from` by `c` (or by the untiled node when c is NULL) into state `to`. */
 static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, double penalty,
                   uint32_t missed)
 {
     const ot_seq *s = v->s;
     uint32_t saved = OT_NONE;
-    for (uint32_t k = 0; k < v->f[from].n; k++) {
-        const ot_plan_state *p = &v->f[from].s[k];
+    const ot_front *f = front_at(v, from);
+    ot_front *next = front_at(v, to);
+    for (uint32_t k = 0; k < f->n; k++) {
+        const ot_plan_state *p = &f->s[k];
         double time = c ? c->time : s->time[to] - s->time[from];
         ot_plan_state x = {.score = p->score + time + penalty,
                            .time = p->time + time,
                            .missed = p->missed + missed,
-                           .from_pos = from,
                            .from_state = k,
-                           .loops = p->loops + (c ? c->loops : 0),
-                           .tiles = p->tiles + (c ? c->tiles : 0),
                            .choice = OT_NONE};
         int64_t peak = c ? c->peak : s->live[from];
         x.peak = peak > p->peak ? peak : p->peak;
         if (!v->o->force && v->time_limit > 0 && x.time > s->time[to] + v->time_limit) continue;
-        uint32_t at = ot_front_place(&v->f[to], &x);
+        uint32_t at = ot_front_place(next, &x);
         if (at == OT_NONE) continue;
         if (c) {
             if (saved == OT_NONE) {
-                saved = v->n_choices;
-                if (!OT_PUSH(s->arena, v->choices, v->n_choices, v->cap_choices, *c)) return false;
+                saved = v->n_pool;
+                if (!put_in_pool(v, c)) return false;
             }
             x.choice = saved;
         }
-        v->f[to].s[at] = x;
-        if (at == v->f[to].n) v->f[to].n++;
+        next->s[at] = x;
+        if (at == next->n) next->n++;
     }
     return true;
 }
@@ -143,11 +166,12 @@ static bool note_near(solver *v, const ot_choice *c)
     const uint32_t at = v->s->pos[v->o->search.near - 1];
     if (c->first > at || c->end < at || c->first + NEAR < at || c->end > at + NEAR) return true;
     for (uint32_t k = 0; k < v->n_near; k++) {
-        if (v->near[k].first != c->first || v->near[k].end != c->end) continue;
-        if (c->time < v->near[k].time) v->near[k] = *c;
-        return true;
+        if (v->near[k]->first != c->first || v->near[k]->end != c->end) continue;
+        if (c->time < v->near[k]->time) v->near[k] = keep(v, c);
+        return v->near[k] != NULL;
     }
-    return OT_PUSH(v->s->arena, v->near, v->n_near, v->cap_near, *c);
+    const ot_choice *kept = keep(v, c);
+    return kept && OT_PUSH(v->s->arena, v->near, v->n_near, v->cap_near, kept);
 }
 
 static bool is_banned(const solver *v, const ot_choice *c)
@@ -242,7 +266,7 @@ static ot_choice untiled_choice(const ot_seq *s, uint32_t first, uint32_t end)
     return c;
 }
 
-/* Tilings of the interval, which all plans of the graph may share. */
+/* Tilings of the interval, which all plans of the graph may share: taken once they are kept. */
 static ot_status try_shared(solver *v, uint32_t first, uint32_t end)
 {
     const ot_choice whole = untiled_choice(v->s, first, end);
@@ -253,8 +277,8 @@ static ot_status try_shared(solver *v, uint32_t first, uint32_t end)
             keep_best(v, &c);
     }
     for (uint32_t k = 0; k < v->n_best; k++) {
-        OT_TRY(record_choice(v, &v->best[k]));
-        OT_TRY(take_choice(v, &v->best[k], 0, 0, false));
+        OT_TRY(v->records ? record_choice(v, &v->best[k])
+                          : take_choice(v, &v->best[k], 0, 0, false));
     }
     return OT_OK;
 }
@@ -349,28 +373,37 @@ static ot_status try_node(solver *v, uint32_t end)
     return OT_OK;
 }
 
+static ot_status take_kept(solver *v, const ot_interval_list *x)
+{
+    v->is_kept = true;
+    for (uint32_t k = 0; k < x->n; k++) OT_TRY(take_choice(v, &x->all[k], 0, 0, false));
+    v->is_kept = false;
+    return OT_OK;
+}
+
 /* Intervals that end there, which are known, or kept when they are. */
 static ot_status look_at(solver *v, uint32_t end)
 {
     ot_interval_cache *x = kept_in(v);
     ot_interval_list *list = x ? &x->ends[end] : NULL;
-    if (v->cache && list->complete) {
-        for (uint32_t k = 0; k < list->n; k++) OT_TRY(take_choice(v, &list->all[k], 0, 0, false));
-        return OT_OK;
-    }
+    if (v->cache && list->complete) return take_kept(v, list);
     const uint64_t before = ot_trial_work(v->tr);
     const bool again = list && list->complete;
     v->records = list && !again && x->n_choices < OT_CACHED_CHOICES;
     v->found.n = v->found.n_walks = 0;
     v->known = again ? list : NULL;
+    v->is_kept = again;
     v->walk_at = v->choice_at = 0;
     OT_TRY(try_node(v, end));
     v->known = NULL;
+    v->is_kept = false;
     if (again) ot_trial_knows(v->tr, list->work);
-    return v->records ? keep_found(v, ot_trial_work(v->tr) - before, list) : OT_OK;
+    if (!v->records) return OT_OK;
+    OT_TRY(keep_found(v, ot_trial_work(v->tr) - before, list));
+    return v->cache ? take_kept(v, list) : OT_OK;
 }
 
-/* All ways to the sequence's end at hand, while v->open holds those that are worth it. */
+/* All ways to the sequence's end at hand. */
 static ot_status try_end(solver *v, uint32_t end)
 {
     const ot_seq *s = v->s;
@@ -383,14 +416,16 @@ static ot_status try_end(solver *v, uint32_t end)
     return look_at(v, end);
 }
 
-/* Most fronts have one state or two; large graphs have many fronts. */
 static ot_status solve_end(solver *v, uint32_t end)
 {
-    ot_front *f = &v->f[end + 1];
-    f->s = v->open;
+    ot_front *f = front_at(v, end + 1);
+    f->n = 0;
     OT_TRY(try_end(v, end));
-    f->s = ot_memdup(v->s->arena, v->open, f->n * sizeof *f->s);
-    return f->s ? OT_OK : ot_fail_nomem(v->s->g->model->diag);
+    way *ways = ot_alloc_n(v->s->arena, f->n, sizeof *ways);
+    if (!ways) return ot_fail_nomem(v->s->g->model->diag);
+    for (uint32_t k = 0; k < f->n; k++) ways[k] = (way){f->s[k].from_state, f->s[k].choice};
+    v->ways[end + 1] = ways;
+    return OT_OK;
 }
 
 double ot_time_allowed(const ot_seq *s, const ot_plan_options *o)
@@ -399,82 +434,39 @@ double ot_time_allowed(const ot_seq *s, const ot_plan_options *o)
     return limited ? s->time[s->n] * (1 + o->max_slowdown) : DBL_MAX;
 }
 
-/* A state that the goal allows at the end. */
-static bool allowed(const solver *v, const ot_plan_state *x)
+/* What the goal asks of the states at the end. */
+static ot_front_wish wish_of(const solver *v)
 {
-    if (x->time > ot_time_allowed(v->s, v->o) + 1e-12) return false;
-    return v->o->memory_budget == 0 || x->peak <= v->o->memory_budget;
+    const ot_plan_options *o = v->o;
+    return (ot_front_wish){.time = ot_time_allowed(v->s, o) + 1e-12,
+                           .peak = o->memory_budget > 0 ? o->memory_budget : INT64_MAX,
+                           .lean = o->goal == OT_GOAL_MEMORY && !o->force && o->search.price == 0,
+                           .lean_limit = v->lean_limit};
 }
 
-/* Of the allowed states that take no longer than `limit`, the one with the least peak. */
-static uint32_t leanest_state(const solver *v, double limit)
+/* From state *k of the front at *pos to the one before it. */
+static void step_back(const solver *v, uint32_t *pos, uint32_t *k)
 {
-    const ot_front *f = &v->f[v->s->n];
-    uint32_t best = OT_NONE;
-    for (uint32_t k = 0; k < f->n; k++) {
-        const ot_plan_state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
-        if (!allowed(v, x) || x->time > limit) continue;
-        if (!b || x->peak < b->peak || (x->peak == b->peak && x->time < b->time)) best = k;
-    }
-    return best;
-}
-
-/* Which final state: the fastest allowed one; for the engine, of those about as fast the one
- * with the least peak. For memory: the fastest of those within a tenth of the least peak, since
- * predictions are no finer than that. OT_NONE: nothing is allowed. */
-static uint32_t final_state(const solver *v)
-{
-    const ot_front *f = &v->f[v->s->n];
-    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force && v->o->search.price == 0;
-    uint32_t best = OT_NONE;
-    int64_t least = INT64_MAX;
-    for (uint32_t k = 0; k < f->n; k++)
-        if (allowed(v, &f->s[k])) least = ot_min(least, f->s[k].peak);
-    for (uint32_t k = 0; k < f->n; k++) {
-        const ot_plan_state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
-        if (!allowed(v, x) || (lean && x->peak > least + least / 10)) continue;
-        if (!b || x->score < b->score || (x->score == b->score && x->peak < b->peak)) best = k;
-    }
-    return best == OT_NONE || v->lean_limit <= 0
-               ? best
-               : leanest_state(v, v->lean_limit * f->s[best].time);
-}
-
-/* Of those within the budget; OT_NONE: there is none. */
-static uint32_t fastest_state(const solver *v)
-{
-    const ot_front *f = &v->f[v->s->n];
-    uint32_t best = OT_NONE;
-    for (uint32_t k = 0; k < f->n; k++) {
-        if (v->o->memory_budget != 0 && f->s[k].peak > v->o->memory_budget) continue;
-        if (best == OT_NONE || f->s[k].time < f->s[best].time) best = k;
-    }
-    return best;
+    const way *x = &v->ways[*pos][*k];
+    *pos = x->choice != OT_NONE ? v->pool[x->choice]->first : *pos - 1;
+    *k = x->from_state;
 }
 
 static ot_status read_path(solver *v, uint32_t final, ot_interval_path *out)
 {
     const ot_seq *s = v->s;
-    out->steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
+    const ot_plan_state *x = &front_at(v, s->n)->s[final];
+    for (uint32_t pos = s->n, k = final; pos > 0; step_back(v, &pos, &k))
+        out->n += v->ways[pos][k].choice != OT_NONE;
+    out->steps = OT_NEW_N(s->arena, const ot_choice *, out->n + 1u);
     if (!out->steps) return ot_fail_nomem(s->g->model->diag);
-    uint32_t pos = s->n, k = final, at = s->n;
-    out->time = v->f[pos].s[k].time;
-    out->peak = v->f[pos].s[k].peak;
-    while (pos > 0) {
-        const ot_plan_state *x = &v->f[pos].s[k];
-        ot_choice c = {.first = x->from_pos, .end = pos - 1};
-        if (x->choice != OT_NONE)
-            c = v->choices[x->choice];
-        else
-            c.time = s->time[pos] - s->time[x->from_pos], c.peak = s->live[x->from_pos];
-        out->steps[--at] = c;
-        pos = x->from_pos;
-        k = x->from_state;
-    }
-    out->n = s->n - at;
-    memmove(out->steps, out->steps + at, out->n * sizeof *out->steps);
-    out->pool = v->choices;
-    out->n_pool = v->n_choices;
+    uint32_t at = out->n;
+    for (uint32_t pos = s->n, k = final; pos > 0; step_back(v, &pos, &k))
+        if (v->ways[pos][k].choice != OT_NONE) out->steps[--at] = v->pool[v->ways[pos][k].choice];
+    out->time = x->time;
+    out->peak = x->peak;
+    out->pool = v->pool;
+    out->n_pool = v->n_pool;
     return OT_OK;
 }
 
@@ -482,8 +474,8 @@ static ot_status read_path(solver *v, uint32_t final, ot_interval_path *out)
 static ot_status read_rest(solver *v, uint32_t final, ot_interval_path *out)
 {
     const ot_seq *s = v->s;
-    const ot_front *f = &v->f[s->n];
-    bool *known = OT_NEW_N(s->arena, bool, v->n_choices + 1u), done[OT_STATES_MAX] = {false};
+    const ot_front *f = front_at(v, s->n);
+    bool *known = OT_NEW_N(s->arena, bool, v->n_pool + 1u), done[OT_STATES_MAX] = {false};
     size_t cap = 0;
     if (!known) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t round = 0; round < f->n; round++) {
@@ -491,33 +483,28 @@ static ot_status read_rest(solver *v, uint32_t final, ot_interval_path *out)
         for (uint32_t k = 0; k < f->n && round > 0; k++)
             if (!done[k] && (done[next] || f->s[k].time < f->s[next].time)) next = k;
         done[next] = true;
-        for (uint32_t pos = s->n, k = next; pos > 0;) {
-            const ot_plan_state *x = &v->f[pos].s[k];
-            if (x->choice != OT_NONE && !known[x->choice]) {
-                known[x->choice] = true;
-                if (next != final &&
-                    !OT_PUSH(s->arena, out->rest, out->n_rest, cap, v->choices[x->choice]))
-                    return ot_fail_nomem(s->g->model->diag);
-            }
-            pos = x->from_pos;
-            k = x->from_state;
+        for (uint32_t pos = s->n, k = next; pos > 0; step_back(v, &pos, &k)) {
+            const uint32_t choice = v->ways[pos][k].choice;
+            if (choice == OT_NONE || known[choice]) continue;
+            known[choice] = true;
+            if (next != final && !OT_PUSH(s->arena, out->rest, out->n_rest, cap, v->pool[choice]))
+                return ot_fail_nomem(s->g->model->diag);
         }
     }
     return OT_OK;
 }
 
-/* Every node whole: what is left when nothing else is as fast as it must be. */
-static ot_status untiled_path(const ot_seq *s, ot_interval_path *out)
+/* Room for the states of all fronts that an interval may begin at, and of the next; the first has
+ * one state. */
+static bool open_fronts(solver *v)
 {
-    out->steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
-    if (!out->steps) return ot_fail_nomem(s->g->model->diag);
-    for (uint32_t p = 0; p < s->n; p++)
-        out->steps[p] = (ot_choice){
-            .first = p, .end = p, .time = s->time[p + 1] - s->time[p], .peak = s->live[p]};
-    out->n = s->n;
-    out->time = s->time[s->n];
-    out->peak = s->peak;
-    return OT_OK;
+    const uint32_t n = v->s->n;
+    v->n_fronts = (n < v->step_limit ? n : v->step_limit) + 1;
+    v->fronts = OT_NEW_N(v->s->arena, ot_front, v->n_fronts);
+    v->ways = OT_NEW_N(v->s->arena, way *, n + 1u);
+    if (!v->fronts || !v->ways) return false;
+    v->fronts[0] = (ot_front){.s = {{.choice = OT_NONE}}, .n = 1};
+    return true;
 }
 
 /* Other plans that pay for what is kept make the same walks, which are kept in x for them. */
@@ -541,11 +528,10 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     const bool any_plan = !o->force && o->search.byte_seconds <= 0 && o->search.near == 0 &&
                           o->max_tensor == 0;
     v.cache = any_plan && v.limit->n_large == 0 && known ? known->shared : NULL;
-    v.f = OT_NEW_N(s->arena, ot_front, s->n + 1u);
     v.tileable = OT_NEW_N(s->arena, bool, s->n + 1u);
     v.max_best = OT_COUNTS_MAX * OT_COUNTS_MAX * OT_COUNTS_MAX;
     v.best = OT_NEW_N(s->arena, ot_choice, v.max_best);
-    if (!v.f || !v.tileable || !v.best) return ot_fail_nomem(diag);
+    if (!v.tileable || !v.best) return ot_fail_nomem(diag);
     for (uint32_t p = 0; p < s->n; p++) {
         ot_why why;
         OT_TRY(ot_barrier_reason(s, s->node[p], &why));
@@ -560,8 +546,7 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
         if (o->memory_budget == 0) v.time_limit = s->time[s->n] * t->runtime->about;
     }
     if (v.limit->n_large > 0) v.time_limit = 0; /* what has to be in tiles is, whatever it costs */
-    ot_plan_state start = {.choice = OT_NONE};
-    v.f[0] = (ot_front){&start, 1};
+    if (!open_fronts(&v)) return ot_fail_nomem(diag);
     const uint64_t work = ot_trial_work(tr), share = v.cache || work == 0 ? WORK_MAX : WORK_ALONE,
                    work_max = work + share;
     if (known && share == WORK_ALONE && o->search.byte_seconds > 0 && o->search.near == 0 &&
@@ -574,12 +559,18 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     if (ot_dbg['W'])
         fprintf(stderr, "  search: %u nodes, work %llu\n", s->n,
                 (unsigned long long)(ot_trial_work(tr) - work));
-    uint32_t final = final_state(&v);
-    if (final == OT_NONE && v.limit->n_large > 0) final = fastest_state(&v);
-    if (final == OT_NONE && o->memory_budget == 0) return untiled_path(s, out);
+    const ot_front *last = front_at(&v, s->n);
+    const ot_front_wish wish = wish_of(&v);
+    uint32_t final = ot_front_final(last, &wish);
+    if (final == OT_NONE && v.limit->n_large > 0) final = ot_front_fastest(last, wish.peak);
+    if (final == OT_NONE && o->memory_budget == 0) {
+        out->time = s->time[s->n]; /* every node whole: nothing else is as fast as it must be */
+        out->peak = s->peak;
+        return OT_OK;
+    }
     if (final == OT_NONE) {
         int64_t least = INT64_MAX;
-        for (uint32_t k = 0; k < v.f[s->n].n; k++) least = ot_min(least, v.f[s->n].s[k].peak);
+        for (uint32_t k = 0; k < last->n; k++) least = ot_min(least, last->s[k].peak);
         char excess[OT_EXCESS_SIZE];
         return ot_fail(diag, OT_E_BUDGET, "memory budget cannot be met: %s",
                        ot_format_excess(least, o->memory_budget, excess, sizeof excess));

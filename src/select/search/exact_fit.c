@@ -148,7 +148,7 @@ ot_status ot_region_fit_memory(const ot_seq *s, const ot_target *t, ot_region *r
 static ot_status plan_memory(const fitting *x, ot_fitted *known, unsigned how, ot_region *r,
                              bool *fits)
 {
-    OT_TRY(ot_fitted_memory(x->s, x->t, known, how, r));
+    OT_TRY(ot_fitted_memory(x->known, x->s, x->t, known, how, r));
     *fits = !ot_target_hard_limit(x->t) || r->working_set <= ot_target_room(x->t);
     return OT_OK;
 }
@@ -409,6 +409,7 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
     const ot_target *t = q->t;
     const ot_plan_options *o = q->o;
     ot_fit_left *left = q->left;
+    ot_region best = {0};
     fitting x = {.s = s,
                  .w = w,
                  .t = t,
@@ -416,11 +417,10 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
                  .known = q->known,
                  .left = left,
                  .slowest = DBL_MAX,
-                 .loss = loss};
-    x.best = OT_NEW(s->arena, ot_region);
+                 .loss = loss,
+                 .best = &best};
     ot_choice c = *choice;
     bool more = true;
-    if (!x.best) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(try_choice(&x, &c, 0, out));
     /* The search chose within what the goal allows: what comes in its place must not take much
      * longer. */
@@ -448,7 +448,7 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
     }
     if (x.found && t->runtime->motion == OT_MOTION_DMA && !s->g->model->dynamic_dims)
         OT_TRY(snap(&x, choice));
-    if (x.found) *out = *x.best;
+    if (x.found) *out = best;
     if (x.found && out->form == OT_FORM_UNROLLED) left->written -= written_nodes(out);
     *found = x.found;
     return OT_OK;
@@ -463,8 +463,8 @@ ot_status ot_interval_ends_list(const ot_seq *s, const ot_interval_path *path, o
     if (!x->head || !x->next) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t p = 0; p <= s->n; p++) x->head[p] = OT_NONE;
     for (uint32_t k = 0; k < path->n_pool; k++) {
-        x->next[k] = x->head[path->pool[k].end];
-        x->head[path->pool[k].end] = k;
+        x->next[k] = x->head[path->pool[k]->end];
+        x->head[path->pool[k]->end] = k;
     }
     return OT_OK;
 }
@@ -486,7 +486,7 @@ static const ot_choice *next_best(const ot_seq *s, const ot_interval_ends *x,
     const uint32_t first = tried[0]->first, end = tried[0]->end;
     const double slowest = fmax(s->time[end + 1] - s->time[first], tried[0]->time);
     for (uint32_t k = x->head[end]; k != OT_NONE; k = x->next[k]) {
-        const ot_choice *c = &x->path->pool[k];
+        const ot_choice *c = x->path->pool[k];
         bool known = c->first != first || c->time > slowest || (best && c->time >= best->time);
         for (uint32_t i = 0; i < n && !known; i++) known = same_tiling(c, tried[i]);
         if (!known) best = c;

@@ -22,9 +22,9 @@
 typedef struct form_seen {
     struct form_seen *next;
     unsigned how;
-    bool planned; /* `memory` is known */
-    ot_region r;  /* as estimated: forms compete so */
-    ot_region_memory memory;
+    ot_form form;
+    ot_region *r;             /* as estimated: forms compete so; NULL: the form cannot express it */
+    ot_region_memory *memory; /* NULL: not known yet */
 } form_seen;
 
 struct ot_fitted {
@@ -94,40 +94,53 @@ const ot_region *ot_fitted_built(const ot_fitted *f) { return &f->built; }
 static form_seen *seen_as(const ot_fitted *f, ot_form form, unsigned how)
 {
     for (form_seen *k = f->forms; k; k = k->next)
-        if (k->r.form == form && k->how == how) return k;
+        if (k->form == form && k->how == how) return k;
     return NULL;
+}
+
+/* Look at *r, which is f's region in a form nobody asked for yet, and keep what is seen. */
+static ot_status look(ot_fitted_cache *x, const ot_seq *s, const ot_target *t, ot_fitted *f,
+                      unsigned how, ot_region *r)
+{
+    ot_arena *a = f->kept ? x->arena : s->arena;
+    ot_why why;
+    bool legal;
+    OT_TRY(ot_form_legal(s->g, r, r->form, t->runtime->cannot, &legal, &why));
+    if (legal) OT_TRY(ot_region_exact(s, t, how, r));
+    form_seen *k = OT_NEW(a, form_seen);
+    if (!k) return ot_fail_nomem(s->g->model->diag);
+    *k = (form_seen){.next = f->forms, .how = how, .form = r->form};
+    if (legal || r->memo) k->r = ot_memdup(a, r, sizeof *r);
+    if ((legal || r->memo) && !k->r) return ot_fail_nomem(s->g->model->diag);
+    f->forms = k;
+    return OT_OK;
 }
 
 ot_status ot_fitted_form(ot_fitted_cache *x, const ot_seq *s, const ot_target *t, ot_fitted *f,
                          ot_form form, unsigned how, ot_region *out)
 {
-    form_seen *k = seen_as(f, form, how);
-    if (!k) {
-        ot_why why;
-        bool legal;
-        k = OT_NEW(f->kept ? x->arena : s->arena, form_seen);
-        if (!k) return ot_fail_nomem(s->g->model->diag);
-        k->how = how;
-        k->r = f->built;
-        k->r.form = form;
-        k->r.in_classes = form == OT_FORM_STREAM && ot_runtime_in_classes(t->runtime);
-        k->r.time_tiled = -1;
-        OT_TRY(ot_form_legal(s->g, &k->r, form, t->runtime->cannot, &legal, &why));
-        if (legal) OT_TRY(ot_region_exact(s, t, how, &k->r));
-        k->next = f->forms;
-        f->forms = k;
+    const form_seen *known = seen_as(f, form, how);
+    if (known && known->r) {
+        *out = *known->r;
+        return OT_OK;
     }
-    *out = k->r;
-    return OT_OK;
+    *out = f->built;
+    out->form = form;
+    out->in_classes = form == OT_FORM_STREAM && ot_runtime_in_classes(t->runtime);
+    out->time_tiled = -1;
+    return known ? OT_OK : look(x, s, t, f, how, out);
 }
 
-ot_status ot_fitted_memory(const ot_seq *s, const ot_target *t, ot_fitted *f, unsigned how,
-                           ot_region *r)
+ot_status ot_fitted_memory(ot_fitted_cache *x, const ot_seq *s, const ot_target *t, ot_fitted *f,
+                           unsigned how, ot_region *r)
 {
     form_seen *k = seen_as(f, r->form, how);
-    if (!k->planned)
-        OT_TRY(ot_region_plan_memory(s->g, &k->r, t, s->g->model->diag, &k->memory, NULL));
-    k->planned = true;
-    ot_region_take_memory(r, &k->memory);
+    if (!k->memory) {
+        ot_region_memory *memory = OT_NEW(f->kept ? x->arena : s->arena, ot_region_memory);
+        if (!memory) return ot_fail_nomem(s->g->model->diag);
+        OT_TRY(ot_region_plan_memory(s->g, k->r, t, s->g->model->diag, memory, NULL));
+        k->memory = memory;
+    }
+    ot_region_take_memory(r, k->memory);
     return OT_OK;
 }

@@ -40,3 +40,47 @@ uint32_t ot_front_place(ot_front *f, const ot_plan_state *x)
     }
     return victim;
 }
+
+/* ---- the end ---- */
+
+static bool allowed(const ot_front_wish *x, const ot_plan_state *s)
+{
+    return s->time <= x->time && s->peak <= x->peak;
+}
+
+/* Of the allowed states that take no longer than `limit`, the one with the least peak. */
+static uint32_t leanest(const ot_front *f, const ot_front_wish *x, double limit)
+{
+    uint32_t best = OT_NONE;
+    for (uint32_t k = 0; k < f->n; k++) {
+        const ot_plan_state *s = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
+        if (!allowed(x, s) || s->time > limit) continue;
+        if (!b || s->peak < b->peak || (s->peak == b->peak && s->time < b->time)) best = k;
+    }
+    return best;
+}
+
+uint32_t ot_front_final(const ot_front *f, const ot_front_wish *x)
+{
+    uint32_t best = OT_NONE;
+    int64_t least = INT64_MAX;
+    for (uint32_t k = 0; k < f->n; k++)
+        if (allowed(x, &f->s[k])) least = ot_min(least, f->s[k].peak);
+    for (uint32_t k = 0; k < f->n; k++) {
+        const ot_plan_state *s = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
+        if (!allowed(x, s) || (x->lean && s->peak > least + least / 10)) continue;
+        if (!b || s->score < b->score || (s->score == b->score && s->peak < b->peak)) best = k;
+    }
+    return best == OT_NONE || x->lean_limit <= 0 ? best
+                                                 : leanest(f, x, x->lean_limit * f->s[best].time);
+}
+
+uint32_t ot_front_fastest(const ot_front *f, int64_t peak)
+{
+    uint32_t best = OT_NONE;
+    for (uint32_t k = 0; k < f->n; k++) {
+        if (f->s[k].peak > peak) continue;
+        if (best == OT_NONE || f->s[k].time < f->s[best].time) best = k;
+    }
+    return best;
+}

@@ -26,8 +26,10 @@ static bool is_cut(const ot_value *v, int8_t axis, int64_t tile, bool same_size)
 static ot_status build_like(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_region *like,
                             bool same_size, ot_arena *a, ot_region *r, bool *found)
 {
-    ot_choice c = {
-        .first = like->first, .end = like->last, .n_dims = like->n_dims, .form = like->form};
+    ot_choice c = {.first = like->first,
+                   .end = like->last,
+                   .n_dims = (uint8_t)like->n_dims,
+                   .form = (uint8_t)like->form};
     ot_why why;
     *found = false;
     if (like->last >= s->n) return OT_OK;

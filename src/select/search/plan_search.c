@@ -48,25 +48,34 @@ static void ban(ot_limit *limit, const ot_choice *c)
     limit->banned[limit->n_banned++] = (ot_banned){sums ? OT_NONE : c->first, c->end};
 }
 
+/* Room for so many more, and no more: of a large graph there are tens of thousands. */
+static bool reserve(const ot_seq *s, ot_region_pool *x, uint32_t more)
+{
+    if (x->cap - x->n >= more) return true;
+    ot_region *all = OT_NEW_N(s->arena, ot_region, (size_t)x->n + more);
+    if (all && x->n > 0) memcpy(all, x->all, x->n * sizeof *all);
+    x->all = all;
+    x->cap = (size_t)x->n + more;
+    return all != NULL;
+}
+
 static ot_status build_regions(ot_planner *x, const ot_plan_options *o, ot_limit *limit,
                                const ot_interval_path *path, ot_plan *p, ot_region_pool *built)
 {
     const ot_seq *s = &x->s;
     const ot_target *t = x->t;
     ot_interval_ends at;
-    uint32_t n_cut = 0; /* the path has a step for every node that is left whole */
-    for (uint32_t k = 0; k < path->n; k++) n_cut += path->steps[k].n_dims > 0;
-    p->regions = OT_NEW_N(p->arena, ot_region, n_cut + 1u);
-    p->refused = OT_NEW_N(s->arena, ot_refusal, n_cut + s->n + 1u);
+    p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
+    p->refused = OT_NEW_N(s->arena, ot_refusal, (size_t)path->n + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
+    if (!reserve(s, built, path->n)) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_interval_ends_list(s, path, &at));
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
     const ot_fit_request q = {s, &x->w, t, o, &at, &x->fitted, &left};
     /* what regions may take beyond what was estimated of them */
     double spare = ot_time_allowed(s, o) - path->time;
     for (uint32_t k = 0; k < path->n; k++) {
-        const ot_choice *c = &path->steps[k];
-        if (c->n_dims == 0) continue;
+        const ot_choice *c = path->steps[k];
         ot_region r;
         bool found;
         double gain = s->time[c->end + 1] - s->time[c->first] - c->time;
@@ -244,11 +253,10 @@ static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan
 
 static void dump_steps(const ot_seq *s, const ot_interval_path *path)
 {
-    fprintf(stderr, "\n> Plan: %u steps, %.3f ms, peak %lld\n", path->n, path->time * 1e3,
+    fprintf(stderr, "\n> Plan: %u intervals, %.3f ms, peak %lld\n", path->n, path->time * 1e3,
             (long long)path->peak);
     for (uint32_t k = 0; k < path->n; k++) {
-        const ot_choice *c = &path->steps[k];
-        if (c->n_dims == 0) continue;
+        const ot_choice *c = path->steps[k];
         double untiled = s->time[c->end + 1] - s->time[c->first];
         fprintf(stderr,
                 "  [%u,%u] axes %d,%d tile %lld,%lld form %s: %.3f -> %.3f ms, peak %.1f MB\n",
@@ -379,7 +387,7 @@ static ot_status build_rest(ot_planner *x, const ot_plan_options *o, const ot_in
     for (uint32_t k = 0; k < path->n_rest && k < most; k++) {
         ot_region r;
         bool found;
-        OT_TRY(ot_region_fit(&q, &path->rest[k], loss, &r, &found));
+        OT_TRY(ot_region_fit(&q, path->rest[k], loss, &r, &found));
         if (found && !OT_PUSH(s->arena, built->all, built->n, built->cap, r))
             return ot_fail_nomem(s->g->model->diag);
     }

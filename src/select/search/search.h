@@ -41,16 +41,17 @@ ot_status ot_limit_fail(const ot_limit *x, const ot_seq *s, const ot_plan *p) OT
 
 /* ---- dynamic_program.c ---- */
 
+/* Choices are the cache's or in the plan's scratch memory: lists point to them. */
 typedef struct ot_interval_path {
-    ot_choice *steps; /* [n] in order; untiled nodes have n_dims 0 */
+    const ot_choice **steps; /* [n] the tiled intervals, in order; the other nodes stay whole */
     uint32_t n;
     double time;
     int64_t peak;
-    ot_choice *pool; /* [n_pool] tiled choices that some good plan uses (for the tie-break) */
+    const ot_choice **pool; /* [n_pool] those that some good plan uses (for the tie-break) */
     uint32_t n_pool;
-    /* [n_rest] tiled choices of other good plans through the whole sequence, each once, none of
-     * them in steps */
-    ot_choice *rest;
+    /* [n_rest] those of other good plans through the whole sequence, each once, none of them in
+     * steps */
+    const ot_choice **rest;
     uint32_t n_rest;
 } ot_interval_path;
 
@@ -152,8 +153,8 @@ ot_status ot_fitted_form(ot_fitted_cache *x, const ot_seq *s, const ot_target *t
                          ot_form form, unsigned how, ot_region *out) OT_MUST_USE;
 /* The same as ot_region_fit_memory, for r that ot_fitted_form made with the same `how`. Fails:
  * OT_E_NOMEM. */
-ot_status ot_fitted_memory(const ot_seq *s, const ot_target *t, ot_fitted *f, unsigned how,
-                           ot_region *r) OT_MUST_USE;
+ot_status ot_fitted_memory(ot_fitted_cache *x, const ot_seq *s, const ot_target *t, ot_fitted *f,
+                           unsigned how, ot_region *r) OT_MUST_USE;
 
 /* ---- exact_fit.c ---- */
 

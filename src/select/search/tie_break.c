@@ -37,7 +37,7 @@ static void distances(const ot_seq *s, const ot_interval_path *path, double *fwd
 {
     for (uint32_t p = 0; p <= s->n; p++) head[p] = OT_NONE;
     for (uint32_t k = 0; k < path->n_pool; k++) {
-        uint32_t to = path->pool[k].end + 1;
+        uint32_t to = path->pool[k]->end + 1;
         next[k] = head[to];
         head[to] = k;
     }
@@ -45,7 +45,7 @@ static void distances(const ot_seq *s, const ot_interval_path *path, double *fwd
     for (uint32_t p = 1; p <= s->n; p++) {
         fwd[p] = fwd[p - 1] + s->time[p] - s->time[p - 1];
         for (uint32_t k = head[p]; k != OT_NONE; k = next[k]) {
-            double t = fwd[path->pool[k].first] + path->pool[k].time;
+            double t = fwd[path->pool[k]->first] + path->pool[k]->time;
             if (t < fwd[p]) fwd[p] = t;
         }
     }
@@ -55,8 +55,8 @@ static void distances(const ot_seq *s, const ot_interval_path *path, double *fwd
         double t = bwd[p] + s->time[p] - s->time[p - 1];
         if (t < bwd[p - 1]) bwd[p - 1] = t;
         for (uint32_t k = head[p]; k != OT_NONE; k = next[k]) {
-            t = bwd[p] + path->pool[k].time;
-            if (t < bwd[path->pool[k].first]) bwd[path->pool[k].first] = t;
+            t = bwd[p] + path->pool[k]->time;
+            if (t < bwd[path->pool[k]->first]) bwd[path->pool[k]->first] = t;
         }
     }
 }
@@ -106,7 +106,7 @@ static ot_status build_net(const ot_interval_path *path, double peak_limit, choi
     if (!fwd || !bwd || !head || !next || !is_key || !net->arcs || !m->choice) return no_memory(m);
     distances(s, path, fwd, bwd, head, next);
     for (uint32_t k = 0; k < path->n_pool; k++) {
-        const ot_choice *c = &path->pool[k];
+        const ot_choice *c = path->pool[k];
         if (fwd[c->first] + c->time + bwd[c->end + 1] > net->limit || (double)c->peak > peak_limit)
             continue;
         if (net->n_arcs == ARCS_MAX) return OT_OK;
@@ -135,9 +135,8 @@ static void dump(const choices *m, const bool *used)
 /* The plan of the arcs that are used. */
 static ot_status read_path(const choices *m, const bool *used, ot_interval_path *path)
 {
-    const ot_seq *s = m->s;
     uint32_t at = 0, n = 0;
-    ot_choice *steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
+    const ot_choice **steps = OT_NEW_N(m->s->arena, const ot_choice *, m->net.n_arcs + 1u);
     double time = 0;
     int64_t peak = 0;
     if (!steps) return no_memory(m);
@@ -146,12 +145,7 @@ static ot_status read_path(const choices *m, const bool *used, ot_interval_path 
         while (k < m->net.n_arcs && !(m->net.arcs[k].from == at && used[k])) k++;
         if (k == m->net.n_arcs) return OT_OK; /* keep the old path */
         const ot_net_arc *a = &m->net.arcs[k];
-        if (m->choice[k] != OT_NONE)
-            steps[n++] = path->pool[m->choice[k]];
-        else
-            for (uint32_t p = m->key[a->from]; p < m->key[a->to]; p++)
-                steps[n++] = (ot_choice){
-                    .first = p, .end = p, .time = s->time[p + 1] - s->time[p], .peak = s->live[p]};
+        if (m->choice[k] != OT_NONE) steps[n++] = path->pool[m->choice[k]];
         time += a->time;
         peak = ot_max(peak, a->peak);
         at = a->to;
