@@ -26,7 +26,7 @@ static ot_status keep_run(ot_run *r, ot_diag *d, ot_model **planned)
     if (!keeper) return ot_fail_nomem(d);
     ot_facts_free(r->facts);
     r->facts = NULL;
-    ot_selection_forget_plans(&r->selection);
+    ot_selection_forget_plan(&r->selection);
     keeper->source = r;
     keeper->free_source = free_run;
     *planned = r->model;

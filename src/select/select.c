@@ -201,6 +201,19 @@ static bool may_widen(const ot_select_request *r)
            !p->force && r->sizes.n_ranges == 0;
 }
 
+/* What competed goes: the plan that was taken needs none of it, and it is most of what planning
+ * holds. */
+static void forget_candidates(ot_selection *s)
+{
+    for (uint32_t k = 0; k < s->n_groups; k++)
+        for (int j = 0; j < OT_VARIANT_KINDS; j++) {
+            ot_variant *v = &s->groups[k].v[j];
+            v->n_plans = v->c ? v->c->n_plans : 0;
+            ot_candidates_close(v->c);
+            v->c = NULL;
+        }
+}
+
 static ot_status select_any(const ot_select_request *r, ot_selection *out)
 {
     selecting x = {.laps = {.r = r, .groups = out->groups}};
@@ -214,6 +227,7 @@ static ot_status select_any(const ot_select_request *r, ot_selection *out)
     }
     if (s == OT_OK) s = take(&x, &p, out);
     if (s == OT_OK && r->options->search.try_slower) s = ot_laps_slower(&x.laps, &out->slower);
+    forget_candidates(out);
     if (s == OT_OK && p.v->model != r->model) s = ot_model_adopt(r->model, p.v->model);
     return s;
 }
@@ -344,15 +358,10 @@ void ot_selection_free(ot_selection *s)
     *s = (ot_selection){0};
 }
 
-void ot_selection_forget_plans(ot_selection *s)
+void ot_selection_forget_plan(ot_selection *s)
 {
     ot_plan_free(s->plan);
     s->plan = NULL;
-    for (uint32_t k = 0; k < s->n_groups; k++)
-        for (int j = 0; j < OT_VARIANT_KINDS; j++) {
-            ot_candidates_close(s->groups[k].v[j].c);
-            s->groups[k].v[j].c = NULL;
-        }
 }
 
 ot_status ot_select_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o,

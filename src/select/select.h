@@ -81,9 +81,9 @@ typedef struct ot_selection {
  * OT_E_USAGE (an input without a size); OT_E_NOMEM. Deterministic, bounded. */
 ot_status ot_select(const ot_select_request *r, ot_selection *out) OT_MUST_USE;
 void ot_selection_free(ot_selection *s); /* not the plan's graph, which is the model's */
-/* The plan, and what it was found by, which is most of what a selection holds; the model that was
- * chosen, and rewritten, may still use the rest. */
-void ot_selection_forget_plans(ot_selection *s);
+/* The plan, which is most of what a selection holds; the model that was chosen, and rewritten, may
+ * still use the rest. */
+void ot_selection_forget_plan(ot_selection *s);
 
 /* *p, a plan of g with o or NULL, is replaced by the best one for g as it is: nothing is
  * decomposed, and sizes are what they are. static_shape: the model's file states all extents.

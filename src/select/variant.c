@@ -176,17 +176,24 @@ static bool is_held(const ot_sim_figures *by, ot_id v)
     return held;
 }
 
-/* Values that late readers make again. */
+/* Values of g that late readers make again. */
+static ot_status pick_skips(const ot_graph *g, const skips *x, ot_id picked[OT_REMAT_MAX],
+                            uint32_t *n)
+{
+    ot_remat_skip all[OT_REMAT_MAX];
+    uint32_t found = 0;
+    *n = 0;
+    OT_TRY(ot_rematerialise_find_skips(g, x->kind, all, OT_REMAT_MAX, &found));
+    for (uint32_t k = 0; k < found && *n < x->most && all[k].bytes >= x->least; k++)
+        if (is_held(x->held_by, all[k].value)) picked[(*n)++] = all[k].value;
+    return OT_OK;
+}
+
 static ot_status make_skips(ot_model *m, const skips *x, uint32_t *n)
 {
     const ot_graph *planned = x->planned ? x->planned : m->graph;
-    ot_remat_skip all[OT_REMAT_MAX];
     ot_id picked[OT_REMAT_MAX];
-    uint32_t found = 0;
-    *n = 0;
-    OT_TRY(ot_rematerialise_find_skips(planned, x->kind, all, OT_REMAT_MAX, &found));
-    for (uint32_t k = 0; k < found && *n < x->most && all[k].bytes >= x->least; k++)
-        if (is_held(x->held_by, all[k].value)) picked[(*n)++] = all[k].value;
+    OT_TRY(pick_skips(planned, x, picked, n));
     return *n > 0 ? ot_rematerialise_skips(m->graph, planned, x->kind, picked, *n) : OT_OK;
 }
 
@@ -221,6 +228,24 @@ static skips skips_of(const ot_variant_group *x, ot_variant_kind kind)
                    .least = (int64_t)(LARGE * (double)plain->c->own->untiled.peak_bytes),
                    .most = is_one(kind) ? 1 : OT_REMAT_MAX,
                    .held_by = is_waiting(kind) ? &x->last : NULL};
+}
+
+/* The kind's edits may find something in g: large graphs are not copied for nothing. */
+static ot_status may_edit(const ot_variant_group *x, ot_variant_kind kind, const ot_graph *g,
+                          bool *any)
+{
+    ot_id picked[OT_REMAT_MAX];
+    uint32_t n = 0;
+    if (kind == OT_VARIANT_WRAPS)
+        *any = ot_wraps_any(g);
+    else if (!is_pooled(kind) && !is_skips(kind) && !is_waiting(kind))
+        *any = ot_decompose_any(g, kind != OT_VARIANT_NO_SOFTMAX);
+    else {
+        const skips how = skips_of(x, kind);
+        OT_TRY(pick_skips(g, &how, picked, &n));
+        *any = n > 0;
+    }
+    return OT_OK;
 }
 
 /* Make the kind's edits in m, a copy of the plain variant's graph; *n: of how many things. */
@@ -285,6 +310,9 @@ ot_status ot_group_make(ot_variant_group *x, ot_variant_kind kind)
     if ((t->bit_exact && !exact) || plain->model->graph->n_nodes == 0) return OT_OK;
     if (x->is_dynamic) return make_dynamic(x, v);
     if (!exact && differs_decomposed(plain->model->graph, t->runtime->bit)) return OT_OK;
+    bool any;
+    OT_TRY(may_edit(x, kind, plain->model->graph, &any));
+    if (!any) return OT_OK;
     OT_TRY(copy_of(plain->model, x->r->diag, &v->model));
     OT_TRY(edit(x, kind, v->model, &n));
     if (n > 0) return OT_OK;

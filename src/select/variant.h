@@ -40,7 +40,8 @@ typedef struct ot_variant {
     /* dynamic shapes: copies of model at the design size, which plans are of, at a larger and a
      * smaller one, as far as it takes them; owned. Else NULL */
     ot_model *design, *large, *small;
-    ot_candidates *c; /* what competes; NULL: nothing yet */
+    ot_candidates *c; /* what competes; NULL: nothing yet, or it is chosen */
+    size_t n_plans;   /* that competed, once it is */
     double fastest_s; /* of its plans, whatever they hold; 0: not known yet */
     double slowdown;  /* of its last lap; -1: none was run */
     ot_outcome last;  /* of that lap, */

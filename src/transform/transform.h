@@ -130,6 +130,8 @@ ot_status ot_find_unread(ot_graph *g, ot_narrowed *out) OT_MUST_USE;
  * many go. Values are those that they were. Requires ORDER, USES, SHAPES of static extents; keeps
  * them. Fails: OT_E_NOMEM. */
 ot_status ot_move_wraps(ot_graph *g, uint32_t *n) OT_MUST_USE;
+/* Whether there is any, which may stay all the same. Requires the same. */
+bool ot_wraps_any(const ot_graph *g);
 /* Whether the graph can be written as a branch: sequences exist, and every output is made by a
  * node and has a type and a rank. */
 bool ot_branch_fits(const ot_graph *g);

@@ -220,6 +220,32 @@ static int64_t period_of(const moving *m, const ot_node *n, int64_t stride, cons
     return period % stride == 0 ? period / stride : 0;
 }
 
+/* n computes something of known rows. */
+static bool is_looked_at(const ot_node *n)
+{
+    return !n->is_static && n->n_captured == 0 && n->n_in > 0 && n->n_out > 0 &&
+           n->out[0] != OT_NONE && ot_access_known(n);
+}
+
+/* n, where it wraps something around. */
+static wrap wrap_of(const ot_graph *g, const ot_node *n)
+{
+    wrap w = {.x = OT_NONE};
+    if (n->op == OT_OP_Pad) find_pad(g, n, &w);
+    if (n->op == OT_OP_Concat) find_concat(g, n, &w);
+    return w;
+}
+
+bool ot_wraps_any(const ot_graph *g)
+{
+    bool any = false;
+    for (uint32_t k = 0; k < g->n_order && !any && g->model->opset >= SINCE; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        any = is_looked_at(n) && wrap_of(g, n).x != OT_NONE;
+    }
+    return any;
+}
+
 static ot_status find_nodes(moving *m)
 {
     const ot_graph *g = m->g;
@@ -228,11 +254,8 @@ static ot_status find_nodes(moving *m)
         const ot_node *n = &g->nodes[id];
         wrap *w = &m->wraps[id];
         w->x = OT_NONE;
-        if (n->is_static || n->n_captured > 0 || n->n_in == 0 || n->n_out == 0 ||
-            n->out[0] == OT_NONE || !ot_access_known(n))
-            continue;
-        if (n->op == OT_OP_Pad) find_pad(g, n, w);
-        if (n->op == OT_OP_Concat) find_concat(g, n, w);
+        if (!is_looked_at(n)) continue;
+        *w = wrap_of(g, n);
         if (w->x != OT_NONE) {
             m->period[n->out[0]] = g->values[w->x].dims[AXIS];
             continue;

@@ -173,6 +173,22 @@ static ot_status find_all(ot_graph *g, bool softmax, findings *f)
     return OT_OK;
 }
 
+bool ot_decompose_any(const ot_graph *g, bool softmax)
+{
+    ot_norm norm;
+    ot_lane_norm lane;
+    ot_corners corners;
+    bool any = false;
+    for (uint32_t k = 0; k < g->n_order && !any; k++) {
+        const ot_id id = g->order[k];
+        any = !g->nodes[id].is_static &&
+              (ot_decompose_find(g, id, &norm) || decomp_find_lp(g, id, &lane) ||
+               (softmax && decomp_find_softmax(g, id, &lane)) ||
+               decomp_find_corners(g, id, &corners));
+    }
+    return any;
+}
+
 ot_status ot_decompose_norms(ot_graph *g, bool softmax, uint32_t *n)
 {
     findings f;

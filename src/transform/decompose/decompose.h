@@ -58,6 +58,8 @@ bool ot_decompose_find(const ot_graph *g, ot_id id, ot_norm *out);
  * Breaks and makes ORDER and USES, keeps SHAPES. What is made depends on the graph alone: clones
  * get the same numbers. Fails: OT_E_NOMEM. */
 ot_status ot_decompose_norms(ot_graph *g, bool softmax, uint32_t *n) OT_MUST_USE;
+/* Whether that finds any. Requires ORDER, USES, SHAPES. */
+bool ot_decompose_any(const ot_graph *g, bool softmax);
 /* Normalisations of a graph with dynamic extents, the file's, into *norms [*n] (in a): those of
  * `planned`, the same graph at one size, that are such at every size. Requires ORDER, USES,
  * SHAPES of both. Fails: OT_E_NOMEM. */
