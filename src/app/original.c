@@ -192,11 +192,49 @@ static const char *find_pieces(const work *w, const ot_tensor *t)
 
 /* ---- writing ---- */
 
+/* m as it is, in m's own tables: for as long as nobody edits these. Who takes over another model
+ * (ot_model_adopt) takes new ones. */
+static ot_status share(ot_model *m, ot_model **out)
+{
+    ot_model *x = ot_model_new(m->diag);
+    *out = NULL;
+    if (!x) return ot_fail_nomem(m->diag);
+    x->ir_version = m->ir_version;
+    x->opset = m->opset;
+    x->static_inputs = m->static_inputs;
+    x->resized = m->resized;
+    x->shaped = m->shaped;
+    x->restated = m->restated;
+    x->weight_bytes = m->weight_bytes;
+    *x->graph = *m->graph;
+    x->graph->model = x;
+    x->graph->proto = NULL;
+    x->graph->by_name = ot_map_copy(x->arena, m->graph->by_name);
+    x->names = ot_map_copy(x->arena, m->names);
+    if (x->names && x->graph->by_name) {
+        *out = x;
+        return OT_OK;
+    }
+    ot_model_free(x);
+    return ot_fail_nomem(m->diag);
+}
+
 ot_status ot_run_keep_original(ot_run *r)
 {
     ot_model_free(r->original);
     r->original = NULL;
-    return r->options.emit_engine ? OT_OK : ot_model_clone(r->model, &r->original);
+    if (r->options.emit_engine) return OT_OK;
+    /* shapes of the others are inferred anew while they are planned */
+    return r->options.keep_dynamic ? ot_model_clone(r->model, &r->original)
+                                   : share(r->model, &r->original);
+}
+
+ot_status ot_run_part_original(ot_run *r)
+{
+    if (!r->original || r->original->graph->nodes != r->model->graph->nodes) return OT_OK;
+    ot_model_free(r->original);
+    r->original = NULL;
+    return ot_model_clone(r->model, &r->original);
 }
 
 static bool is_fill(const ot_tensor *t)

@@ -6,6 +6,8 @@
 
 /* Before anything is chosen: the model as it is, for what is written of it. */
 ot_status ot_run_keep_original(ot_run *r) OT_MUST_USE;
+/* Before the model is edited: what was kept is a copy of it from then on. Fails: OT_E_NOMEM. */
+ot_status ot_run_part_original(ot_run *r) OT_MUST_USE;
 /* After rewriting for a runtime: model->original, where every large constant of the original is in
  * what will be written. */
 ot_status ot_run_note_original(ot_run *r) OT_MUST_USE;

@@ -313,6 +313,7 @@ ot_status ot_run_write_plan(ot_run *r)
     r->model->operators = r->options.operators;
     r->model->data_file = r->selection.plan->data_file;
     if (!ot_plan_edits(r->selection.plan)) return ot_raise_undo(r->model);
+    OT_TRY(ot_run_part_original(r));
     r->model->runtime = r->target.runtime->name;
     if (r->selection.plan->unpacked_from > 0)
         ot_mark_unpacked(r->model->graph, r->selection.plan->unpacked_from);
