@@ -128,20 +128,23 @@ setup_reports() {
     (install_missing) || echo "setup: not installed: ${missing[*]}; tests of reports will fail" >&2
 }
 
-# What tests of completion need.
+# What tests of completion need, and those of documents, which look at what is kept in the repository.
 setup_shells() {
     missing=()
+    need_command git git
     need_command zsh zsh
     need_command fish fish
-    (install_missing) || echo "setup: not installed: ${missing[*]}; tests of completion will fail" >&2
+    (install_missing) || echo "setup: not installed: ${missing[*]}; tests of completion and documents will fail" >&2
 }
 
 has_library() { PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$1"; }
 has_file() { [ -n "$(find "$1" -name "$2" -print -quit 2>/dev/null)" ]; }
 
-# What tests of devices need: loaders, drivers for the CPU, checkers, a compiler of GLSL. Without them those tests are skipped.
+# What tests of devices need: loaders, drivers for the CPU, checkers, a compiler of GLSL, one of C++ for what stands for CUDA's driver.
+# Without them those tests are skipped.
 setup_devices() {
     missing=()
+    need_command c++ g++
     has_library libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
     has_file /etc/OpenCL/vendors '*.icd' || missing+=(pocl-opencl-icd)
     need_command oclgrind oclgrind

@@ -521,7 +521,8 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     p->piece_bytes = of->how.piece_bytes;
     p->first_block = of->how.first_block;
     p->n_plain = of->how.n_plain;
-    p->plain = ot_memdup(p->arena, of->how.plain, p->n_plain * sizeof *p->plain);
+    if (p->n_plain > 0)
+        p->plain = ot_memdup(p->arena, of->how.plain, p->n_plain * sizeof *p->plain);
     if (p->n_plain > 0 && !p->plain) return ot_fail_nomem(x->g->model->diag);
     p->folds_norms = of->how.folds_norms;
     p->deferred_seconds = of->packing_s;
