@@ -32,7 +32,7 @@ done
 py lacks "$tmp/tiled.onnx" kept/in || fail "free: casts with nothing to do are left"
 
 # What was asked to the bit, or in live bytes, stays as the file has it.
-for option in --bit-exact --force "--memory-budget 100M"; do
+for option in --bit-exact --force "--memory-budget 128M"; do
     # shellcheck disable=SC2086
     expect 0 "$TOOL" "$tmp/half.onnx" -o "$tmp/tiled.onnx" --goal memory --target cpu-generic $option
     py lacks "$tmp/tiled.onnx" tile/wide || fail "$option: weights became float32"
