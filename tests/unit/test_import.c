@@ -213,6 +213,10 @@ static void test_names_that_clash_or_dangle(void **state)
     (void)state;
     wire w = w_msg(5, x_tensor("w", 1, DIMS(1), "\0\0\0\0", 4));
     bad(x_model(8, 13, relu_graph(W(w, w))), "'w' is defined twice");
+    /* of a map, as an input and among other values */
+    wire map = W(w_str(1, "w"), w_msg(2, w_msg(5, w_int(1, 7))));
+    bad(x_model(8, 13, relu_graph(W(w_msg(11, map), w))), "'w' is listed as no tensor");
+    bad(x_model(8, 13, relu_graph(W(w_msg(13, map), w))), "'w' is listed as no tensor");
     bad(x_model(8, 13, relu_graph(f32_info(11, "x"))), "'x' is listed twice");
     bad(x_model(8, 13, relu_graph(w_msg(1, x_node("Abs", "x", "y", "again", W_NONE)))),
         "node 'again' (Abs)");

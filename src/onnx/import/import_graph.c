@@ -74,6 +74,9 @@ static ot_status apply_type(ot_importer *im, ot_id id, const Onnx__TypeProto *ty
     ot_value *v = &im->g->values[id];
     if (!type || type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET) return OT_OK;
     if (type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) {
+        if (v->init)
+            return ot_fail(im->d, OT_E_INPUT, "initializer '%.*s' is listed as no tensor",
+                           OT_NAME_SHOWN, v->name);
         v->is_tensor = false;
         return OT_OK;
     }
@@ -151,6 +154,8 @@ static ot_status import_initializer(ot_importer *im, const Onnx__TensorProto *p)
     ot_id v = ot_value_find(g, name);
     if (v != OT_NONE && g->values[v].init)
         return ot_fail(im->d, OT_E_INPUT, "%s is defined twice", where);
+    if (v != OT_NONE && !g->values[v].is_tensor)
+        return ot_fail(im->d, OT_E_INPUT, "%s is listed as no tensor", where);
     if (v != OT_NONE) OT_TRY(check_listed(im, &g->values[v], t, where));
     if (v == OT_NONE) v = ot_value_new(g, name, t->dtype, (int32_t)t->rank, t->dims);
     if (v == OT_NONE) return ot_fail_nomem(im->d);
