@@ -144,7 +144,7 @@ has_file() { [ -n "$(find "$1" -name "$2" -print -quit 2>/dev/null)" ]; }
 # Without them those tests are skipped.
 setup_devices() {
     missing=()
-    need_command c++ g++
+    need_command g++ g++
     has_library libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
     has_file /etc/OpenCL/vendors '*.icd' || missing+=(pocl-opencl-icd)
     need_command oclgrind oclgrind

@@ -2,7 +2,7 @@
  * everything runs in the call. One GiB of memory, at most 10 MB at once.
  *
  *   PTX                  has kernel "incr"(bytes, n): adds one to each of n bytes
- *   CUDA C --"NVRTC"-->  ".version", the text --c++, with what CUDA C has beyond C++ (HOST)--> a
+ *   CUDA C --"NVRTC"-->  ".version", the text --g++, with what CUDA C has beyond C++ (HOST)--> a
  *                        library of functions
  *
  *   stub_pageable()      transfers from or to memory of the host that was not pinned
@@ -231,7 +231,7 @@ static void *build(const char *text)
     snprintf(source, sizeof source, "%s/k.cc", folder);
     snprintf(library, sizeof library, "%s/k.so", folder);
     snprintf(command, sizeof command,
-             "sed -i '" INSTRUCTIONS "' %s && c++ -w -O0 -shared -fPIC -o %s %s", source, library,
+             "sed -i '" INSTRUCTIONS "' %s && g++ -w -O0 -shared -fPIC -o %s %s", source, library,
              source);
     FILE *f = fopen(source, "w");
     if (f) fprintf(f, "%s%s", HOST, text);
