@@ -10,7 +10,7 @@ grep -nE '\]\((docs|CONTRIBUTING|CHANGELOG)' "$tmp/described.md" && fail "a link
 grep -q 'guide: all commands' "$tmp/described.md" || fail "the words of a link are gone"
 expect 0 "$PYTHON" "$root/scripts/pypi_readme.py" "$root/README.md" "$tmp/described.md" --home https://example.org/tree
 grep -qF '](https://example.org/tree/docs/guide.md)' "$tmp/described.md" || fail "--home does not come before paths"
-grep -qF '![Memory of the process over time, before and after](https://example.org/tree/docs/memory.svg)' "$tmp/described.md" || fail "a picture has no address"
+grep -qF '![Memory of the process over time, before and after: FSRCNN x2, 960 x 540](https://example.org/tree/docs/memory.svg)' "$tmp/described.md" || fail "a picture has no address"
 
 # nothing is installed where that is not wanted; the list has what is missing and only that
 mkdir "$tmp/bin"
