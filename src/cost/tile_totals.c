@@ -2,6 +2,11 @@
  * added up. */
 #include "tile_totals.h"
 
+#include <math.h>
+
+/* a working set of more is as good as none that fits, and sums of several stay within 64 bits */
+#define MOST_BYTES (INT64_C(1) << 50)
+
 static bool is_empty(ot_win a) { return a.lo >= a.hi; }
 void ot_node_cut_start(ot_node_cut *x, const ot_node *n, int8_t axis, const int8_t *in_axis,
                        double tiles)
@@ -208,6 +213,6 @@ void ot_totals_finish(ot_totals *x, const ot_target *t, const ot_node_sums *sums
     x->transfers = sums->transfers;
     x->row = sink->rank > 2 && innermost == sink->rank - 1 ? tile : 0;
     x->outermost = x->outermost && x->n_dims == 1;
-    x->ws = (int64_t)(sums->ws + 0.5);
-    x->ws += ot_double_buffers(t, x);
+    x->ws = (int64_t)fmin(sums->ws + 0.5, (double)MOST_BYTES);
+    x->ws = ot_min(x->ws + ot_double_buffers(t, x), MOST_BYTES);
 }
