@@ -196,16 +196,9 @@ static const char *find_pieces(const work *w, const ot_tensor *t)
  * (ot_model_adopt) takes new ones. */
 static ot_status share(ot_model *m, ot_model **out)
 {
-    ot_model *x = ot_model_new(m->diag);
+    ot_model *x = ot_model_like(m);
     *out = NULL;
     if (!x) return ot_fail_nomem(m->diag);
-    x->ir_version = m->ir_version;
-    x->opset = m->opset;
-    x->static_inputs = m->static_inputs;
-    x->resized = m->resized;
-    x->shaped = m->shaped;
-    x->restated = m->restated;
-    x->weight_bytes = m->weight_bytes;
     *x->graph = *m->graph;
     x->graph->model = x;
     x->graph->proto = NULL;

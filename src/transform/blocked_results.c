@@ -19,8 +19,6 @@ typedef struct readers {
 
 #define MOST_DEPTH 6 /* of operators behind a convolution that are looked through */
 
-static bool is_tile(const ot_node *n) { return n->source == OT_NONE; }
-
 static bool makes_blocks(const ot_graph *g, const ot_runtime *r, const ot_node *n)
 {
     return ot_runtime_makes_blocks(r, n) && n->n_in > 1 && n->in[1] != OT_NONE &&
@@ -32,7 +30,7 @@ static bool makes_blocks(const ot_graph *g, const ot_runtime *r, const ot_node *
 static bool is_in_blocks(const ot_graph *g, const ot_runtime *r, ot_id v, int depth)
 {
     const ot_value *x = v == OT_NONE ? NULL : &g->values[v];
-    if (!x || x->producer == OT_NONE || is_tile(&g->nodes[x->producer])) return false;
+    if (!x || x->producer == OT_NONE || rw_is_tile(&g->nodes[x->producer])) return false;
     const ot_node *n = &g->nodes[x->producer];
     if (makes_blocks(g, r, n)) return true;
     if (depth == 0 || !ot_runtime_keeps_blocks(r, n)) return false;
@@ -57,7 +55,7 @@ static bool count_readers(const ot_graph *g, const ot_runtime *r, ot_id v, reade
     *out = (readers){0};
     for (uint32_t k = 0; k < x->n_uses; k++) {
         const ot_node *n = &g->nodes[x->uses[k]];
-        if (is_tile(n)) return false;
+        if (rw_is_tile(n)) return false;
         if (makes_blocks(g, r, n) && n->in[0] == v)
             out->convs++;
         else if (adds_blocks(g, r, n, v))
@@ -72,7 +70,7 @@ static bool wants_blocks(const ot_graph *g, const ot_runtime *r, ot_id v)
 {
     const ot_value *x = &g->values[v];
     readers n;
-    if (x->producer == OT_NONE || !is_tile(&g->nodes[x->producer]) || x->is_output) return false;
+    if (x->producer == OT_NONE || !rw_is_tile(&g->nodes[x->producer]) || x->is_output) return false;
     if (x->dtype != OT_F32 || x->rank != 4 || !ot_value_is_static(x) || r->conv.block == 0 ||
         x->dims[1] % r->conv.block != 0)
         return false;
@@ -96,12 +94,7 @@ static ot_status copy_to_blocks(ot_graph *g, ot_id v)
     const ot_id w = ot_value_new(g, to, x.dtype, x.rank, x.dims),
                 weights = w == OT_NONE ? w : ot_const_f32(g, ones, taps, 4, dims);
     if (weights == OT_NONE) return ot_fail_nomem(m->diag);
-    for (uint32_t k = 0; k < x.n_uses; k++) {
-        ot_node *n = &g->nodes[x.uses[k]];
-        for (uint32_t j = 0; j < n->n_in; j++)
-            if (n->in[j] == v) n->in[j] = w;
-        n->proto = NULL;
-    }
+    for (uint32_t k = 0; k < x.n_uses; k++) rw_read_instead(&g->nodes[x.uses[k]], v, w);
     const ot_attr group = ot_mk_int("group", channels);
     return ot_node_new(g, &(ot_node_def){.op = "Conv",
                                          .name = base,

@@ -46,13 +46,10 @@ static bool makes_blocked(const views *x, const ot_node *n)
     return true;
 }
 
-/* Written by the rewriter, and no part of what it stands for: tiles and their loops. */
-static bool is_tile(const ot_node *n) { return n->source == OT_NONE; }
-
 /* The node takes v as it is blocked. */
 static bool takes_blocked(const views *x, const ot_node *n)
 {
-    if (is_tile(n)) return false;
+    if (rw_is_tile(n)) return false;
     return ot_runtime_makes_blocks(x->r, n) ||
            (n->n_out > 0 && n->out[0] != OT_NONE && x->blocked[n->out[0]]);
 }
@@ -63,17 +60,10 @@ static bool wants_view(const views *x, ot_id v)
     const ot_value *y = &x->g->values[v];
     if (!x->blocked[v] || y->is_output || y->dtype != OT_F32 || !ot_value_is_static(y))
         return false;
-    if (y->producer == OT_NONE || is_tile(&x->g->nodes[y->producer])) return false;
+    if (y->producer == OT_NONE || rw_is_tile(&x->g->nodes[y->producer])) return false;
     for (uint32_t k = 0; k < y->n_uses; k++)
         if (!takes_blocked(x, &x->g->nodes[y->uses[k]])) return true;
     return false;
-}
-
-static void read_instead(ot_node *n, ot_id from, ot_id to)
-{
-    for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] == from) n->in[k] = to;
-    n->proto = NULL;
 }
 
 /* v becomes the view; what it was is called otherwise. */
@@ -99,7 +89,7 @@ static ot_status make_view(const views *x, ot_id v)
     g->values[raw].producer = y.producer;
     g->values[raw].out_index = y.out_index;
     for (uint32_t k = 0; k < y.n_uses; k++)
-        if (takes_blocked(x, &g->nodes[y.uses[k]])) read_instead(&g->nodes[y.uses[k]], v, raw);
+        if (takes_blocked(x, &g->nodes[y.uses[k]])) rw_read_instead(&g->nodes[y.uses[k]], v, raw);
     return ot_node_new(g, &(ot_node_def){.op = "Reshape",
                                          .name = base,
                                          .in = {(const ot_id[]){raw, dims}, 2},
@@ -117,7 +107,7 @@ ot_status rw_plain_views(ot_graph *g, const ot_runtime *r)
     ot_status st = x.blocked ? OT_OK : ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; st == OT_OK && k < g->n_order; k++) {
         const ot_node *node = &g->nodes[g->order[k]];
-        const bool blocked = !is_tile(node) && makes_blocked(&x, node);
+        const bool blocked = !rw_is_tile(node) && makes_blocked(&x, node);
         for (uint32_t o = 0; o < node->n_out; o++)
             if (node->out[o] != OT_NONE) x.blocked[node->out[o]] = blocked;
     }

@@ -400,6 +400,17 @@ ot_status rw_hide_extents(ot_graph *g, ot_id one) OT_MUST_USE;
  * OT_E_NOMEM. */
 ot_status rw_hide_weights(ot_graph *g, ot_id one) OT_MUST_USE;
 
+/* Written by the rewriter, and no part of what it stands for: tiles and their loops. */
+static inline bool rw_is_tile(const ot_node *n) { return n->source == OT_NONE; }
+
+/* n reads `to` wherever it read `from`. */
+static inline void rw_read_instead(ot_node *n, ot_id from, ot_id to)
+{
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] == from) n->in[k] = to;
+    n->proto = NULL;
+}
+
 /* ---- blocked_results.c ---- */
 
 /* Results of regions that convolutions read in this runtime's blocks, and sums beside them, as

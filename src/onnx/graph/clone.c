@@ -85,15 +85,10 @@ static bool copy_order(ot_graph *to, const ot_graph *from, ot_arena *a)
     return true;
 }
 
-static ot_status clone(const ot_model *m, bool is_sketch, ot_model **out)
+ot_model *ot_model_like(const ot_model *m)
 {
-    const ot_graph *from = m->graph;
     ot_model *x = ot_model_new(m->diag);
-    *out = NULL;
-    if (!x) return ot_fail_nomem(m->diag);
-    ot_graph *to = x->graph;
-    x->is_sketch = is_sketch;
-    if (is_sketch) x->names = m->names;
+    if (!x) return NULL;
     x->ir_version = m->ir_version;
     x->opset = m->opset;
     x->static_inputs = m->static_inputs;
@@ -101,6 +96,18 @@ static ot_status clone(const ot_model *m, bool is_sketch, ot_model **out)
     x->shaped = m->shaped;
     x->restated = m->restated;
     x->weight_bytes = m->weight_bytes;
+    return x;
+}
+
+static ot_status clone(const ot_model *m, bool is_sketch, ot_model **out)
+{
+    const ot_graph *from = m->graph;
+    ot_model *x = ot_model_like(m);
+    *out = NULL;
+    if (!x) return ot_fail_nomem(m->diag);
+    ot_graph *to = x->graph;
+    x->is_sketch = is_sketch;
+    if (is_sketch) x->names = m->names;
     x->dynamic_dims = m->dynamic_dims;
     x->decomposed = m->decomposed;
     x->n_decomposed = m->n_decomposed;

@@ -447,8 +447,10 @@ typedef struct ot_model {
 
 /* ---- graph.c: the only place that edits a graph ---- */
 
-/* empty model with an empty graph; NULL when memory ran out */
+/* empty model with an empty graph; of m's versions, with what was found while m was read; NULL when
+ * memory ran out */
 ot_model *ot_model_new(ot_diag *diag);
+ot_model *ot_model_like(const ot_model *m);
 void ot_model_free(ot_model *m); /* accepts NULL */
 /* A copy of the model to try changes on; it borrows contents from m, which must outlive it, and
  * cannot be exported. Keeps SHAPES, establishes ORDER and USES. Caller frees. Fails: OT_E_NOMEM.
