@@ -86,7 +86,7 @@ ot_status ot_sim_depth_order(ot_sim_depth *d, const uint64_t *rank, uint32_t *ou
     memset(d->seen, 0, d->m->n * sizeof *d->seen);
     for (uint32_t k = 0; k < d->m->n; k++)
         if (d->m->is_there[k] && !d->is_read[k] && !push(d, rank[k], k, false)) return OT_E_NOMEM;
-    qsort(d->stack, d->n_stack, sizeof *d->stack, by_rank);
+    if (d->n_stack) qsort(d->stack, d->n_stack, sizeof *d->stack, by_rank);
     while (d->n_stack) {
         const visited e = d->stack[--d->n_stack];
         if (e.leaves) {
