@@ -195,6 +195,8 @@ static bool fully_known(int32_t rank, const int64_t *d)
 static bool believes_stated(const ot_infer *c)
 {
     const ot_node *n = c->n;
+    if (c->impossible)
+        return false; /* text may state what cannot be made: a file is read without */
     const bool ours = !c->lenient && (c->g->parent != NULL || c->g->model->shaped);
     if (ours || strcmp(n->domain, OT_TILE_DOMAIN) == 0) return true;
     if (n->op != OT_OP_OPAQUE && (c->lenient || ot_shape_rule_of(n->op) != NULL)) return false;
@@ -405,6 +407,7 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     if (s == OT_OK) ot_shape_branches(c);
     if (s != OT_OK && (s != OT_E_INPUT || (c->exact && !resized))) return s;
     if (resized) OT_TRY(ot_size_check(c, s));
+    c->impossible = s != OT_OK;
     if (s != OT_OK) clear_outputs(c);
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_status r = n->out[k] == OT_NONE ? OT_OK : reconcile(c, k, &c->out[k]);

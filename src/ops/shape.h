@@ -56,6 +56,7 @@ typedef struct ot_infer {
     const ot_node *n; /* node being inferred */
     bool exact;       /* no input of n is inexact: a violated rule is an error */
     bool sure;        /* n has a rule, and all its inputs are sure (ot_shape_is_sure) */
+    bool impossible;  /* n's rule is violated: by what it takes, or by what is stated of that */
     ot_shp *out;      /* [cap_out] results, first n->n_out valid */
     uint32_t cap_out;
 } ot_infer;
