@@ -125,11 +125,13 @@ const char *ot_domain(const char *s);
 void *ot_pb_take(size_t size) OT_MUST_USE;
 void ot_pb_release(void *pointer);
 void ot_pb_free(ProtobufCMessage *message);
-/* A model of `n` bytes, to be freed with that. Fails: OT_E_INPUT, OT_E_NOMEM. */
-ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto **out) OT_MUST_USE;
+/* A model of `n` bytes, to be freed with that before a, where its small parts lie. Fails:
+ * OT_E_INPUT, OT_E_NOMEM. */
+ot_status ot_pb_unpack(const void *bytes, size_t n, ot_arena *a, ot_diag *d,
+                       Onnx__ModelProto **out) OT_MUST_USE;
 
-/* unwrap.c: in the place of operators that hold models, what they hold: src->model. Fails likewise.
- */
-ot_status ot_unwrap(ot_source *src, ot_diag *d) OT_MUST_USE;
+/* unwrap.c: in the place of operators that hold models, what they hold: src->model, unpacked so.
+ * Fails likewise. */
+ot_status ot_unwrap(ot_source *src, ot_arena *a, ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -25,30 +25,51 @@ const char *ot_domain(const char *s) { return !s || strcmp(s, "ai.onnx") == 0 ? 
 
 /* ---- protobuf-c's memory ---- */
 
-#define PB_HEADER 16u /* keeps 16-byte alignment */
+/* Messages are many and small: what has less than POOLED bytes lies in an arena that outlives it,
+ * and goes with that; the rest has a block of its own. A mark in front of each says its size, 0:
+ * it is pooled. Where accesses are checked, all have blocks. */
+#define PB_HEADER 16u      /* keeps 16-byte alignment */
+#if defined(__has_feature) /* clang's way to say it */
+#if __has_feature(address_sanitizer)
+#define POOLED 1u
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define POOLED 1u
+#endif
+#ifndef POOLED
+#define POOLED 256u
+#endif
+
+typedef struct pb_memory {
+    ot_arena *a; /* NULL: nothing is pooled */
+    bool failed; /* there was no memory */
+} pb_memory;
 
 static void *pb_alloc(void *context, size_t size)
 {
-    bool *failed = context; /* there was no memory */
-    if (size > SIZE_MAX - PB_HEADER) return NULL;
-    size_t total = size + PB_HEADER;
-    char *p = ot_hook_alloc(NULL, 0, total);
+    pb_memory *in = context;
+    const bool pooled = in && in->a && size < POOLED;
+    size_t total = size <= SIZE_MAX - PB_HEADER ? size + PB_HEADER : 0;
+    char *p = pooled      ? ot_alloc(in->a, sizeof total + size)
+              : total > 0 ? ot_hook_alloc(NULL, 0, total)
+                          : NULL;
     if (!p) {
-        if (failed) *failed = true;
+        if (in) in->failed = true;
         return NULL;
     }
-    memcpy(p, &total, sizeof total);
-    return p + PB_HEADER;
+    if (pooled) return p + sizeof total; /* its mark is 0 */
+    p += PB_HEADER;
+    memcpy(p - sizeof total, &total, sizeof total);
+    return p;
 }
 
 static void pb_free(void *context, void *pointer)
 {
     (void)context;
     if (!pointer) return;
-    char *p = (char *)pointer - PB_HEADER;
     size_t total;
-    memcpy(&total, p, sizeof total);
-    (void)!ot_hook_alloc(p, total, 0);
+    memcpy(&total, (char *)pointer - sizeof total, sizeof total);
+    if (total > 0) (void)!ot_hook_alloc((char *)pointer - PB_HEADER, total, 0);
 }
 
 void ot_pb_release(void *pointer) { pb_free(NULL, pointer); }
@@ -70,7 +91,7 @@ static void free_source(void *source)
 
 /* ---- bytes -> model ---- */
 
-ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto **out)
+ot_status ot_pb_unpack(const void *bytes, size_t n, ot_arena *a, ot_diag *d, Onnx__ModelProto **out)
 {
     if (n == 0) return ot_fail(d, OT_E_INPUT, "the model file is empty");
     if (n > FILE_MAX)
@@ -78,17 +99,17 @@ ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto
                        "the model file is larger than 2 GiB - 1 bytes, which "
                        "no ONNX file may be (use external data)");
     OT_TRY(ot_pb_scan(bytes, n, &onnx__model_proto__descriptor, d));
-    bool failed = false;
-    ProtobufCAllocator allocator = {pb_alloc, pb_free, &failed};
+    pb_memory in = {.a = a};
+    ProtobufCAllocator allocator = {pb_alloc, pb_free, &in};
     *out = onnx__model_proto__unpack(&allocator, n, bytes);
-    if (!*out && failed) return ot_fail_nomem(d);
+    if (!*out && in.failed) return ot_fail_nomem(d);
     if (!*out) return ot_fail(d, OT_E_INPUT, "not a valid ONNX file (protobuf-c refuses it)");
     return OT_OK;
 }
 
 static ot_status build(ot_model *m, ot_source *src, int dir_fd, const ot_lent *lent, size_t n_lent)
 {
-    OT_TRY(ot_unwrap(src, m->diag));
+    OT_TRY(ot_unwrap(src, m->arena, m->diag));
     const Onnx__ModelProto *mp = src->model;
     if (!mp->graph)
         return ot_fail(m->diag, OT_E_INPUT, "the model holds no graph (is it an ONNX model?)");
@@ -167,7 +188,7 @@ static ot_status load_stream(int fd, const char *path, ot_model *m, ot_source *s
     char *bytes = NULL;
     size_t n = 0, cap = 0;
     ot_status st = read_all(fd, path, m->diag, &bytes, &n, &cap);
-    if (st == OT_OK) st = ot_pb_unpack(bytes, n, m->diag, &src->model);
+    if (st == OT_OK) st = ot_pb_unpack(bytes, n, m->arena, m->diag, &src->model);
     if (bytes) (void)!ot_hook_alloc(bytes, cap, 0);
     return st;
 }
@@ -196,7 +217,7 @@ static ot_status load_parts(int fd, size_t n, ot_model *m, ot_source *src, bool 
     ot_status st = ot_slim_read(fd, n, a, &own, &slim);
     if (st == OT_OK && slim) {
         const void *bytes = ot_slim_bytes(slim, &n_slim);
-        st = ot_pb_unpack(bytes, n_slim, &own, &src->model);
+        st = ot_pb_unpack(bytes, n_slim, m->arena, &own, &src->model);
         if (st == OT_OK) st = ot_slim_fill(slim, src->model, &own);
         *done = st == OT_OK;
     }
@@ -217,7 +238,7 @@ static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
         return ot_fail(m->diag, OT_E_INPUT, "'%s' is a folder, not a model", path);
     if (!S_ISREG(st.st_mode) || st.st_size == 0) return load_stream(fd, path, m, src);
     if ((uint64_t)st.st_size > FILE_MAX)
-        return ot_pb_unpack("", FILE_MAX + 1, m->diag, &src->model);
+        return ot_pb_unpack("", FILE_MAX + 1, m->arena, m->diag, &src->model);
     size_t n = (size_t)st.st_size;
     if (n > WHOLE_MOST) OT_TRY(load_parts(fd, n, m, src, &done));
     if (!is_unchanged(fd, &st))
@@ -271,7 +292,7 @@ ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag
     ot_model *m;
     ot_source *src;
     OT_TRY(begin(diag, &m, &src));
-    ot_status st = ot_pb_unpack(bytes, n, m->diag, &src->model);
+    ot_status st = ot_pb_unpack(bytes, n, m->arena, m->diag, &src->model);
     int dir_fd = -1;
     if (st == OT_OK && dir) {
         dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -289,7 +310,7 @@ ot_status ot_import_lent(const void *bytes, size_t n, const ot_lent *lent, size_
     ot_model *m;
     ot_source *src;
     OT_TRY(begin(diag, &m, &src));
-    ot_status st = ot_pb_unpack(bytes, n, m->diag, &src->model);
+    ot_status st = ot_pb_unpack(bytes, n, m->arena, m->diag, &src->model);
     if (st == OT_OK) st = build(m, src, -1, n_lent ? lent : &none, n_lent);
     return finish(m, st, out);
 }

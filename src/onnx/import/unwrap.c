@@ -22,11 +22,12 @@ static const ProtobufCBinaryData *body_of(const Onnx__NodeProto *n)
 }
 
 /* In the place of a model of one such node, what it holds. */
-static ot_status take_whole(ot_source *src, const ProtobufCBinaryData *body, ot_diag *d)
+static ot_status take_whole(ot_source *src, const ProtobufCBinaryData *body, ot_arena *a,
+                            ot_diag *d)
 {
     Onnx__ModelProto *outer = src->model;
     src->model = NULL;
-    ot_status st = ot_pb_unpack(body->data, body->len, d, &src->model);
+    ot_status st = ot_pb_unpack(body->data, body->len, a, d, &src->model);
     ot_pb_free(&outer->base);
     return st;
 }
@@ -35,7 +36,7 @@ static ot_status take_whole(ot_source *src, const ProtobufCBinaryData *body, ot_
 
 typedef struct unwrapping {
     ot_diag *d;
-    ot_arena *a;
+    ot_arena *a, *in; /* in: where small parts of messages are */
     Onnx__ModelProto *outer;
     /* [nodes of outer] unpacked, owned; NULL: the node is no such operator */
     Onnx__ModelProto **bodies;
@@ -158,7 +159,7 @@ static ot_status check_fit(unwrapping *u, const Onnx__NodeProto *n, const Onnx__
 static ot_status take_body(unwrapping *u, const Onnx__NodeProto *n,
                            const ProtobufCBinaryData *bytes, Onnx__ModelProto **body)
 {
-    OT_TRY(ot_pb_unpack(bytes->data, bytes->len, u->d, body));
+    OT_TRY(ot_pb_unpack(bytes->data, bytes->len, u->in, u->d, body));
     OT_TRY(check_fit(u, n, *body));
     const Onnx__GraphProto *g = (*body)->graph;
     u->n_node += g->n_node;
@@ -254,14 +255,14 @@ static ot_status take_parts(unwrapping *u)
     return st;
 }
 
-ot_status ot_unwrap(ot_source *src, ot_diag *d)
+ot_status ot_unwrap(ot_source *src, ot_arena *a, ot_diag *d)
 {
     const Onnx__GraphProto *g = src->model->graph;
     size_t n = 0;
     for (size_t k = 0; g && k < g->n_node; k++) n += body_of(g->node[k]) != NULL;
     if (n == 0) return OT_OK;
-    if (g->n_node == 1) return take_whole(src, body_of(g->node[0]), d);
-    unwrapping u = {.d = d, .a = ot_arena_new(), .outer = src->model};
+    if (g->n_node == 1) return take_whole(src, body_of(g->node[0]), a, d);
+    unwrapping u = {.d = d, .a = ot_arena_new(), .in = a, .outer = src->model};
     if (!u.a) return ot_fail_nomem(d);
     ot_status st = take_parts(&u);
     ot_arena_free(u.a);
