@@ -193,6 +193,6 @@ ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a,
                           ot_sim_figures *out) OT_MUST_USE;
 
 /* Sorts p's steps as the runtime runs them, without those that are gone. Fails: OT_E_NOMEM. */
-ot_status ot_sim_order(ot_sim_schedule *p, ot_sim_orders orders, ot_arena *a) OT_MUST_USE;
+ot_status ot_sim_order(ot_sim_schedule *p, ot_sim_orders orders) OT_MUST_USE;
 
 #endif

@@ -69,23 +69,56 @@ static ot_status list_makers(const ot_sim_schedule *p, ot_sim_makers *m, ot_aren
     return OT_OK;
 }
 
-ot_status ot_sim_order(ot_sim_schedule *p, ot_sim_orders orders, ot_arena *a)
+/* Steps [n_all] as order [n] says, in their place; those that it leaves out come last. order has
+ * room for all, and is lost. */
+static ot_status put_in_order(ot_sim_step *steps, size_t n_all, uint32_t *order, size_t n,
+                              ot_arena *a)
+{
+    bool *taken = OT_NEW_N(a, bool, n_all + 1);
+    if (!taken) return OT_E_NOMEM;
+    for (size_t k = 0; k < n; k++) taken[order[k]] = true;
+    for (size_t k = 0; k < n_all; k++)
+        if (!taken[k]) order[n++] = (uint32_t)k;
+    for (size_t k = 0; k < n_all; k++) {
+        if (order[k] == k) continue;
+        const ot_sim_step first =
+            steps[k]; /* of a circle: each takes the place of the one before */
+        size_t at = k;
+        while (order[at] != k) {
+            const uint32_t from = order[at];
+            steps[at] = steps[from];
+            order[at] = (uint32_t)at;
+            at = from;
+        }
+        steps[at] = first;
+        order[at] = (uint32_t)at;
+    }
+    return OT_OK;
+}
+
+static ot_status order_with(ot_sim_schedule *p, ot_sim_orders orders, ot_arena *a)
 {
     ot_sim_makers makers;
     sorter x = {.p = p};
     x.rank = OT_NEW_N(a, uint64_t, p->n + 1);
     x.out = OT_NEW_N(a, uint32_t, 2 * (p->n + 1));
-    ot_sim_step *steps = OT_NEW_N(a, ot_sim_step, p->n + 1);
-    if (!x.rank || !x.out || !steps) return OT_E_NOMEM;
+    if (!x.rank || !x.out) return OT_E_NOMEM;
     OT_TRY(list_makers(p, &makers, a));
     OT_TRY(ot_sim_depth_new(&makers, a, &x.depth));
     OT_TRY(find_order(&x, orders.order));
-    const uint32_t *first = x.out;
+    uint32_t *first = x.out;
     const size_t n = x.n_out;
     x.out += n;
     OT_TRY(compare_orders(&x, first, orders.n, &p->other_orders));
-    for (size_t k = 0; k < n; k++) steps[k] = p->steps[first[k]];
-    p->steps = steps;
+    OT_TRY(put_in_order(p->steps, p->n, first, n, a));
     p->n = p->cap = n;
     return OT_OK;
+}
+
+ot_status ot_sim_order(ot_sim_schedule *p, ot_sim_orders orders)
+{
+    ot_arena *a = ot_arena_new();
+    const ot_status st = a ? order_with(p, orders, a) : OT_E_NOMEM;
+    ot_arena_free(a);
+    return st;
 }

@@ -11,12 +11,14 @@
 
 #include <math.h>
 
-#define ADDRESS 8 /* bytes of one */
+#define ADDRESS 8     /* bytes of one */
+#define LARGE   10000 /* nodes */
 
 typedef struct maker {
     const ot_graph *g;
     const ot_runtime *r;
-    ot_arena *a;
+    ot_arena *a;     /* of the schedule */
+    ot_arena *aside; /* of what nobody reads once it is made */
     ot_sim_schedule *p;
     bool *merged;  /* [n_nodes] it runs within the step of another node, or not at all */
     ot_id *head;   /* [n_nodes] of what is folded into a convolution: that; else itself */
@@ -397,7 +399,7 @@ static ot_status group_reads(maker *m, ot_id id, layout_reads how, uint32_t **re
 {
     uint32_t most = 0;
     for (ot_id k = id; k != OT_NONE; k = m->others[k]) most += m->g->nodes[k].n_in;
-    *reads = OT_NEW_N(m->a, uint32_t, most + 1u);
+    *reads = OT_NEW_N(m->aside, uint32_t, most + 1u);
     *n = 0;
     if (!*reads) return OT_E_NOMEM;
     for (ot_id k = id; k != OT_NONE; k = m->others[k]) {
@@ -455,11 +457,11 @@ static ot_status node_step(maker *m, ot_id id)
     bool makes = n->op == OT_OP_Conv && !on_bytes && n->n_in >= 2 &&
                  ot_sim_is_blocked(m->g, m->r, n, &input);
     bool blocked = makes || (!on_bytes && n->op != OT_OP_Conv && stays_blocked(m, n));
-    uint32_t *reads = OT_NEW_N(m->a, uint32_t, n->n_in + 1u);
+    uint32_t *reads = OT_NEW_N(m->aside, uint32_t, n->n_in + 1u);
     if (!reads) return OT_E_NOMEM;
     OT_TRY(change_layouts(m, n, OT_NONE, (layout_reads){makes, input, blocked}, reads));
     /* bodies read plain tensors */
-    uint32_t *captured = OT_NEW_N(m->a, uint32_t, n->n_captured + 1u);
+    uint32_t *captured = OT_NEW_N(m->aside, uint32_t, n->n_captured + 1u);
     if (!captured) return OT_E_NOMEM;
     for (uint32_t k = 0; k < n->n_captured; k++)
         if (n->captured[k] != OT_NONE) OT_TRY(in_layout(m, n->captured[k], false, &captured[k]));
@@ -487,11 +489,11 @@ static ot_status node_step(maker *m, ot_id id)
 /* Groups that the runtime replaces by one operator each: lists of their nodes. */
 static ot_status list_groups(maker *m)
 {
-    m->others = OT_NEW_N(m->a, ot_id, m->g->n_nodes + 1u);
-    m->tail = OT_NEW_N(m->a, ot_id, m->g->n_nodes + 1u);
+    m->others = OT_NEW_N(m->aside, ot_id, m->g->n_nodes + 1u);
+    m->tail = OT_NEW_N(m->aside, ot_id, m->g->n_nodes + 1u);
     if (!m->others || !m->tail) return OT_E_NOMEM;
     for (ot_id k = 0; k < m->g->n_nodes; k++) m->others[k] = m->tail[k] = OT_NONE;
-    if (ot_runtime_fuses(m->r)) OT_TRY(ot_onnxruntime_replaced(m->g, m->a, &m->tail));
+    if (ot_runtime_fuses(m->r)) OT_TRY(ot_onnxruntime_replaced(m->g, m->aside, &m->tail));
     for (ot_id k = 0; k < m->g->n_nodes; k++) {
         const ot_id at = m->tail[k];
         if (at == OT_NONE || at == k) continue;
@@ -538,6 +540,32 @@ static void measure_unstated(maker *m, const ot_node *if_node)
     }
 }
 
+/* Steps of m's graph as they come. */
+static ot_status make_steps(maker *m)
+{
+    const ot_graph *g = m->g;
+    ot_arena *a = m->aside;
+    m->head = OT_NEW_N(a, ot_id, g->n_nodes + 1u);
+    m->by = OT_NEW_N(a, uint32_t, g->n_values + 1u);
+    m->merged = OT_NEW_N(a, bool, g->n_nodes + 1u);
+    if (!m->head || !m->by || !m->merged) return OT_E_NOMEM;
+    for (uint32_t v = 0; v < g->n_values; v++) m->by[v] = OT_NONE;
+    for (ot_id k = 0; k < g->n_nodes; k++) m->head[k] = k;
+    OT_TRY(ot_sim_find_unread(g, a, m->merged));
+    OT_TRY(list_groups(m));
+    OT_TRY(ot_onnxruntime_on_bytes(g, ot_runtime_fuses(m->r), a, &m->bytes));
+    for (ot_id k = 0; k < g->n_nodes; k++) m->merged[k] |= m->bytes.gone[k];
+    for (uint32_t k = 0; ot_runtime_fuses(m->r) && k < g->n_order; k++)
+        if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_into_weights(m, g->order[k]);
+    OT_TRY(ot_sim_find_places(g, ot_runtime_fuses(m->r), m->tail, a, &m->places));
+    for (uint32_t k = 0; k < m->places.n; k++) {
+        ot_id id = m->places.order[k];
+        if (m->merged[id] || g->nodes[id].is_static) continue;
+        OT_TRY(m->tail[id] == OT_NONE ? node_step(m, id) : group_step(m, id));
+    }
+    return OT_OK;
+}
+
 ot_status ot_sim_plan_make(const ot_graph *g, const ot_node *if_node, const ot_runtime *r,
                            bool static_shape, ot_sim_orders orders, ot_arena *a,
                            ot_sim_schedule *out)
@@ -545,33 +573,21 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_node *if_node, const ot_r
     maker m = {.g = g, .r = r, .a = a, .p = out};
     *out = (ot_sim_schedule){.g = g, .tensors_only = true};
     out->values = OT_NEW_N(a, ot_sim_value, 2 * (size_t)g->n_values + 1);
-    m.head = OT_NEW_N(a, ot_id, g->n_nodes + 1u);
-    m.by = OT_NEW_N(a, uint32_t, g->n_values + 1u);
-    m.merged = OT_NEW_N(a, bool, g->n_nodes + 1u);
-    if (!out->values || !m.head || !m.by || !m.merged) return OT_E_NOMEM;
-    const size_t likely = (size_t)g->n_nodes + g->n_nodes / 4 + 1; /* nodes, changes of layout */
+    if (!out->values) return OT_E_NOMEM;
+    /* nodes and changes of layout; a large list that grew would leave its smaller ones behind */
+    const size_t n = g->n_nodes, likely = n + (n < LARGE ? n / 4 : n) + 1;
     if (!ot_grow(a, (void **)&out->steps, &out->cap, likely, sizeof *out->steps)) return OT_E_NOMEM;
     for (uint32_t v = 0; v < 2 * g->n_values; v++) out->values[v].buffer = OT_NONE;
-    for (uint32_t v = 0; v < g->n_values; v++) m.by[v] = OT_NONE;
-    for (ot_id k = 0; k < g->n_nodes; k++) m.head[k] = k;
     for (uint32_t k = 0; k < g->n_inputs; k++)
         out->tensors_only &= g->values[g->inputs[k]].is_tensor;
     for (uint32_t v = 0; v < g->n_values; v++)
         out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
-    OT_TRY(ot_sim_find_unread(g, a, m.merged));
-    OT_TRY(list_groups(&m));
-    OT_TRY(ot_onnxruntime_on_bytes(g, ot_runtime_fuses(r), a, &m.bytes));
-    for (ot_id k = 0; k < g->n_nodes; k++) m.merged[k] |= m.bytes.gone[k];
-    for (uint32_t k = 0; ot_runtime_fuses(r) && k < g->n_order; k++)
-        if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_into_weights(&m, g->order[k]);
-    OT_TRY(ot_sim_find_places(g, ot_runtime_fuses(r), m.tail, a, &m.places));
-    for (uint32_t k = 0; k < m.places.n; k++) {
-        ot_id id = m.places.order[k];
-        if (m.merged[id] || g->nodes[id].is_static) continue;
-        OT_TRY(m.tail[id] == OT_NONE ? node_step(&m, id) : group_step(&m, id));
-    }
-    measure_unstated(&m, if_node);
-    measure_viewed(&m);
-    OT_TRY(ot_sim_order(out, orders, a));
+    m.aside = ot_arena_new();
+    const ot_status st = m.aside ? make_steps(&m) : OT_E_NOMEM;
+    if (st == OT_OK) measure_unstated(&m, if_node);
+    if (st == OT_OK) measure_viewed(&m);
+    ot_arena_free(m.aside);
+    OT_TRY(st);
+    OT_TRY(ot_sim_order(out, orders));
     return ot_sim_plan_buffers(out, static_shape, a);
 }
