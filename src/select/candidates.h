@@ -131,7 +131,7 @@ typedef struct ot_candidates {
     ot_plan *own;    /* the plan of o of the lap at hand; one of plans */
     ot_plan **plans; /* [n_plans] all that were made; owned */
     size_t n_plans, cap_plans;
-    ot_region *pool; /* [n_pool] their regions, each once */
+    const ot_region **pool; /* [n_pool] their regions, each once */
     size_t n_pool, cap_pool;
     uint32_t *pool_head; /* [nodes of g] the last of the pool that begins at a step; OT_NONE */
     ot_pool_link *links; /* [n_links] one for each of the pool */
@@ -343,7 +343,8 @@ double ot_first_block_seconds(const ot_candidates *x, int64_t bytes);
 
 /* ---- region_sets.c ---- */
 
-/* The plan's regions compete; `bytes` is what they score. Fails: OT_E_NOMEM. */
+/* The plan's regions compete; `bytes` is what they score. p lives as long as x does: sets point to
+ * its regions. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_add(ot_candidates *x, const ot_plan *p, int64_t bytes) OT_MUST_USE;
 /* A set that a lap found competes in those after it. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_keep(ot_candidates *x, const ot_region_set *set) OT_MUST_USE;
@@ -369,8 +370,8 @@ uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set);
  * `most`, as far as that is found out earlier. Fails: OT_E_NOMEM. */
 ot_status ot_set_score(ot_candidates *x, int64_t most, ot_region_set *set) OT_MUST_USE;
 /* The best set of regions that is found with some work: first of the plans of the lap at hand,
- * as if there had been no other; then of all, from that one and what laps before found. *won: in
- * x's arena, with room for all regions of the pool. Fails: OT_E_NOMEM. */
+ * as if there had been no other; then of all, from that one and what laps before found. *won:
+ * regions of a plan, or in x's arena. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_search(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 /* *won becomes better, if it can, by regions that come in or go, one at a time; x->work begins
  * anew. Fails: OT_E_NOMEM. */

@@ -109,7 +109,7 @@ static bool add_twins(letting_go *q, const ot_region *r)
     bool any = false;
     copy_set(&q->spare, &q->twins);
     for (size_t k = 0; k < x->n_pool; k++) {
-        const ot_region *y = &x->pool[k];
+        const ot_region *y = x->pool[k];
         if (!are_twins(x->g, r, y) || has_twin_at(x->g, &q->twins, r, y)) continue;
         if (!ot_set_put_in(x, &q->twins, y, &q->other)) continue;
         ot_set_swap(&q->twins, &q->other);
@@ -125,7 +125,7 @@ static ot_status let_go(letting_go *q, const ot_region_set *from, const ot_sim_f
     ot_candidates *x = q->x;
     for (uint32_t largest = 0; largest < f->n_held; largest++) {
         for (size_t k = 0; k < x->n_pool && x->work < q->most; k++) {
-            const ot_region *r = &x->pool[k];
+            const ot_region *r = x->pool[k];
             if (largest_in(r, f->held, f->n_held) != largest) continue;
             if (!ot_set_put_in(x, from, r, &q->spare)) continue;
             const bool any = add_twins(q, r);

@@ -111,7 +111,7 @@ static ot_status try_loops(ot_candidates *x, lightening *y, uint32_t k)
     const ot_region r = y->of->set.all[k];
     bool done = false;
     for (size_t j = 0; j < x->n_pool && !done; j++) {
-        const ot_region *in = &x->pool[j];
+        const ot_region *in = x->pool[j];
         if (in->first == r.first && in->last == r.last && in->form != OT_FORM_UNROLLED)
             OT_TRY(try_exchange(x, y, k, in, &done));
     }
@@ -124,7 +124,9 @@ ot_status ot_candidates_lighten(ot_candidates *x, double allowed_s, ot_outcome *
     uint32_t *order, n;
     if (!of->how.hidden || x->g->model->dynamic_dims || of->takes.growth <= 0) return OT_OK;
     y.spare.set.all = OT_NEW_N(x->arena, ot_region, of->set.n + 1u);
-    if (!y.spare.set.all) return ot_fail_nomem(x->g->model->diag);
+    /* the two change places; what the set was so far is others' */
+    of->set.all = ot_memdup(x->arena, of->set.all, of->set.n * sizeof *of->set.all);
+    if (!y.spare.set.all || !of->set.all) return ot_fail_nomem(x->g->model->diag);
     x->how = of->how;
     OT_TRY(find_little(x, &of->set, y.limit_s - of->seconds, &order, &n));
     n = (uint32_t)ot_min(n, MOST_NODES / (x->g->n_order + of->set.n + 1));

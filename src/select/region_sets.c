@@ -42,7 +42,7 @@ static bool put_in_pool(ot_candidates *x, const ot_region *r)
     if (x->n_pool == OT_NONE || !OT_PUSH(x->arena, x->links, x->n_links, x->cap_links, link))
         return false;
     x->pool_head[r->first] = (uint32_t)x->n_pool;
-    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r);
+    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, r);
 }
 
 /* Its place in the pool, where it is put if it is new; OT_NONE: no memory. */
@@ -54,7 +54,7 @@ static uint32_t place_of(ot_candidates *x, const ot_region *r)
         memset(x->pool_head, 0xff, (x->g->n_nodes + 1u) * sizeof *x->pool_head); /* OT_NONE */
     }
     for (uint32_t j = x->pool_head[r->first]; j != OT_NONE; j = x->links[j].next)
-        if (same_region(r, &x->pool[j])) {
+        if (same_region(r, x->pool[j])) {
             x->links[j].late &= x->finds_late;
             return j;
         }
@@ -79,11 +79,8 @@ static ot_status add_region(ot_candidates *x, const ot_region *r)
 
 ot_status ot_candidates_add(ot_candidates *x, const ot_plan *p, int64_t bytes)
 {
-    ot_region_set set = {.n = p->n_regions, .bytes = bytes};
-    set.all = OT_NEW_N(x->arena, ot_region, p->n_regions + 1u);
-    if (!set.all) return ot_fail_nomem(x->g->model->diag);
+    ot_region_set set = {.all = p->regions, .n = p->n_regions, .bytes = bytes};
     for (uint32_t k = 0; k < p->n_regions; k++) {
-        set.all[k] = p->regions[k];
         set.gain += ot_set_saves(x, &p->regions[k]);
         OT_TRY(add_region(x, &p->regions[k]));
     }
@@ -280,8 +277,8 @@ bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot
 /* The k-th region that may come in: of the lap at hand, or of all; NULL: there are no more. */
 static const ot_region *pooled(const ot_candidates *x, bool all, size_t k)
 {
-    if (all) return k < x->n_pool ? &x->pool[k] : NULL;
-    return k < x->n_lap_pool ? &x->pool[x->lap_pool[k]] : NULL;
+    if (all) return k < x->n_pool ? x->pool[k] : NULL;
+    return k < x->n_lap_pool ? x->pool[x->lap_pool[k]] : NULL;
 }
 
 /* A climb: from a set to better ones. */
@@ -289,7 +286,17 @@ typedef struct climbing {
     bool all;      /* regions of all laps come in */
     uint64_t most; /* work that it may have done at its end */
     ot_region_set set, spare;
+    ot_region *other; /* what spare.all takes when the set that it began with gives way */
 } climbing;
+
+/* The spare set is the better one. That which the climb began with is others'. */
+static void go_on_from_spare(climbing *c)
+{
+    ot_set_swap(&c->set, &c->spare);
+    if (!c->other) return;
+    c->spare.all = c->other;
+    c->other = NULL;
+}
 
 /* One round through all regions; *better: the set has changed. */
 static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
@@ -301,7 +308,7 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
         if (!ot_set_in_time(x, &c->spare, &c->set)) continue;
         OT_TRY(ot_set_score(x, most_to_beat(x, &c->spare, &c->set, ABOUT), &c->spare));
         if (!beats(x, &c->spare, &c->set, ABOUT)) continue;
-        ot_set_swap(&c->set, &c->spare);
+        go_on_from_spare(c);
         *better = true;
     }
     for (size_t k = 0; (r = pooled(x, c->all, k)) != NULL && x->work < c->most; k++) {
@@ -310,31 +317,43 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
             continue;
         OT_TRY(ot_set_score(x, most_to_beat(x, &c->spare, &c->set, LESS), &c->spare));
         if (!ot_candidates_comes_in(x, r, &c->set, &c->spare)) continue;
-        ot_set_swap(&c->set, &c->spare);
+        go_on_from_spare(c);
         *better = true;
     }
     return OT_OK;
 }
 
-/* *set: from it as far as `most` work allows. */
-static ot_status climb(ot_candidates *x, bool all, uint64_t most, ot_region_set *set)
+/* *set: from it as far as `most` work allows, with room for sets in arena a. */
+static ot_status climb_in(ot_candidates *x, bool all, uint64_t most, ot_arena *a,
+                          ot_region_set *set)
 {
     climbing c = {.all = all,
                   .most = most,
                   .set = *set,
-                  .spare.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1)};
+                  .spare.all = OT_NEW_N(a, ot_region, x->n_pool + 1),
+                  .other = OT_NEW_N(a, ot_region, x->n_pool + 1)};
     bool better = true;
-    c.set.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1);
-    if (!c.spare.all || !c.set.all) return ot_fail_nomem(x->g->model->diag);
-    for (uint32_t k = 0; k < set->n; k++) c.set.all[k] = set->all[k];
+    if (!c.spare.all || !c.other) return ot_fail_nomem(x->g->model->diag);
     for (int round = 0; round < ROUNDS && better && x->work < most; round++)
         OT_TRY(round_of(x, &c, &better));
     if (ot_dbg['P'])
         fprintf(stderr, "> Set: %.2f MB -> %.2f MB, %u regions, work %llu\n",
                 (double)set->bytes / 1048576.0, (double)c.set.bytes / 1048576.0, c.set.n,
                 (unsigned long long)x->work);
+    if (c.set.all != set->all) {
+        c.set.all = ot_memdup(x->arena, c.set.all, c.set.n * sizeof *c.set.all);
+        if (!c.set.all) return ot_fail_nomem(x->g->model->diag);
+    }
     *set = c.set;
     return OT_OK;
+}
+
+static ot_status climb(ot_candidates *x, bool all, uint64_t most, ot_region_set *set)
+{
+    ot_arena *a = ot_arena_new();
+    const ot_status st = a ? climb_in(x, all, most, a, set) : ot_fail_nomem(x->g->model->diag);
+    ot_arena_free(a);
+    return st;
 }
 
 /* Regions of the same steps, in whatever form: from there, the same sets are found. */
@@ -423,9 +442,8 @@ static ot_status leave_step(ot_candidates *x, const ot_sim_figures *full, const 
     best->n = 0;
     for (size_t k = 0; k < x->n_pool; k++) {
         ot_sim_figures f = {0};
-        if (!makes_any(&x->pool[k], full->fullest, full->n_fullest)) continue;
-        if (!ot_set_put_in(x, from, &x->pool[k], spare) || !ot_set_in_time(x, spare, from))
-            continue;
+        if (!makes_any(x->pool[k], full->fullest, full->n_fullest)) continue;
+        if (!ot_set_put_in(x, from, x->pool[k], spare) || !ot_set_in_time(x, spare, from)) continue;
         OT_TRY(ot_candidates_simulate(x, spare->all, spare->n, &f));
         spare->bytes = ot_score_bytes(&f, &x->base);
         const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);

@@ -90,7 +90,7 @@ static void come_in_together(const char *text)
     assert_int_equal(ot_candidates_score(&r.x, NULL, 0, &won.bytes), OT_OK);
     for (size_t k = 0; k < 2; k++) { /* so one at a time no climb gets anywhere */
         int64_t alone;
-        assert_int_equal(ot_candidates_score(&r.x, &r.x.pool[k], 1, &alone), OT_OK);
+        assert_int_equal(ot_candidates_score(&r.x, (ot_region *)r.x.pool[k], 1, &alone), OT_OK);
         assert_true((double)alone > 0.99 * (double)won.bytes);
     }
     const int64_t before = won.bytes;

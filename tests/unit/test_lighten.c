@@ -126,7 +126,8 @@ static void test_tiles_become_loops(void **state)
     takes(&r, now, 2, r.of.takes.growth);
     takes(&r, &alone, 1, r.of.takes.growth);
     r.of.peak = INT64_MAX;
-    r.x->pool = &alone;
+    const ot_region *pool[] = {&alone};
+    r.x->pool = pool;
     r.x->n_pool = 1;
     assert_int_equal(ot_candidates_lighten(r.x, 1.1, &r.of), OT_OK);
     assert_int_equal(r.of.set.n, 1);
