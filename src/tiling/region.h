@@ -66,6 +66,7 @@ typedef struct ot_region {
     uint32_t n_inputs;
     uint32_t n_dims;
     ot_dim dims[OT_DIMS_MAX];
+    /* from here on: of one tiling, what differs between its forms (fitted.c) */
     ot_form form;
     /* form stream, while it is looked at: its steps, once somebody asked (stream.h); else NULL */
     struct ot_stream_memo *memo;

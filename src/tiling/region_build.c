@@ -6,6 +6,8 @@
  */
 #include "walk.h"
 
+#define FEW 8u /* nodes: most regions of large graphs */
+
 typedef struct kept {
     uint32_t lead_out;
     int8_t lead_axis[OT_DIMS_MAX];
@@ -108,7 +110,7 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
     const ot_graph *g = s->g;
     uint32_t span = c->end - c->first + 1, ends = 0;
     memset(out, 0, sizeof *out);
-    kept *k = OT_NEW_N(s->arena, kept, span);
+    kept few[FEW] = {{0}}, *k = span <= FEW ? few : OT_NEW_N(s->arena, kept, span);
     if (!k) return ot_fail_nomem(g->model->diag);
     ot_walk_start(w, c->end, c->out_index, c->axes, c->n_dims);
     OT_TRY(keep_maps(s, w, c, a, k));

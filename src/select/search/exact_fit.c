@@ -180,7 +180,7 @@ static ot_status try_choice(fitting *x, const ot_choice *c, unsigned how, ot_reg
     bool form, fits;
     OT_TRY(ot_watch_look(x->s->g->model->diag));
     OT_TRY(ot_fitted_region(x->known, x->s, x->w, c, &known));
-    *r = *ot_fitted_built(known);
+    ot_fitted_built(known, r);
     OT_TRY(pick_form(x, known, how, r, &form));
     fits = form;
     if (form) OT_TRY(plan_memory(x, known, how, r, &fits));
@@ -267,7 +267,9 @@ static ot_status try_in_cache(fitting *x, const ot_choice *c)
          round++) {
         ot_fitted *known;
         OT_TRY(ot_fitted_region(x->known, x->s, x->w, &finer, &known));
-        OT_TRY(try_finer(x, &finer, ot_fitted_built(known), &more));
+        ot_region built;
+        ot_fitted_built(known, &built);
+        OT_TRY(try_finer(x, &finer, &built, &more));
     }
     x->slowest = slowest;
     return OT_OK;
@@ -441,7 +443,7 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
         ot_fitted *known;
         if (round > 0) {
             OT_TRY(ot_fitted_region(x.known, s, w, &c, &known));
-            r = *ot_fitted_built(known);
+            ot_fitted_built(known, &r);
         }
         OT_TRY(try_finer(&x, &c, &r, &more));
         fitted = x.found;

@@ -16,29 +16,41 @@
 #include "tiling/lower/lowering.h"
 
 #define FIRST_SLOTS 256u
-#define MOST_KEPT   200000u /* tilings; others are looked at again */
+/* Of a large graph tilings are many: a region is held in two parts. Where a form's own figures
+ * begin; what is before them, all forms share. */
+#define OWN       offsetof(ot_region, form)
+#define MOST_KEPT 200000u /* tilings; others are looked at again */
 
 /* A region in one form. */
 typedef struct form_seen {
     struct form_seen *next;
+    ot_region_memory *memory; /* NULL: not known yet */
     unsigned how;
     ot_form form;
-    ot_region *r;             /* as estimated: forms compete so; NULL: the form cannot express it */
-    ot_region_memory *memory; /* NULL: not known yet */
+    bool is_known;                     /* false: the form cannot express it */
+    char own[sizeof(ot_region) - OWN]; /* as estimated: forms compete so */
 } form_seen;
+
+/* Which tiling it is. */
+typedef struct tiling_key {
+    uint32_t first, end, out_index;
+    uint8_t n_dims;
+    int8_t axes[OT_DIMS_MAX];
+    int64_t tile[OT_DIMS_MAX];
+} tiling_key;
 
 struct ot_fitted {
     ot_fitted *next; /* of the same slot */
     uint64_t hash;
-    ot_choice c; /* as far as it says which tiling it is */
-    bool kept;   /* for the next plan, too */
-    ot_region built;
     form_seen *forms;
+    tiling_key key;
+    bool kept;       /* for the next plan, too */
+    char built[OWN]; /* the region, as far as it is no form's */
 };
 
-static ot_choice key_of(const ot_choice *c)
+static tiling_key key_of(const ot_choice *c)
 {
-    ot_choice k;
+    tiling_key k;
     memset(&k, 0, sizeof k); /* its bytes are compared */
     k.first = c->first;
     k.end = c->end;
@@ -67,10 +79,10 @@ static bool grow(ot_fitted_cache *x)
 ot_status ot_fitted_region(ot_fitted_cache *x, const ot_seq *s, ot_walk *w, const ot_choice *c,
                            ot_fitted **out)
 {
-    const ot_choice key = key_of(c);
+    const tiling_key key = key_of(c);
     const uint64_t hash = ot_hash_bytes(0, &key, sizeof key);
     ot_fitted *f = x->n_slots ? x->slots[hash & (x->n_slots - 1)] : NULL;
-    while (f && (f->hash != hash || memcmp(&f->c, &key, sizeof key) != 0)) f = f->next;
+    while (f && (f->hash != hash || memcmp(&f->key, &key, sizeof key) != 0)) f = f->next;
     *out = f;
     if (f) return OT_OK;
     const bool keep = x->n < MOST_KEPT;
@@ -78,8 +90,10 @@ ot_status ot_fitted_region(ot_fitted_cache *x, const ot_seq *s, ot_walk *w, cons
     if (!f || (keep && x->n >= x->n_slots && !grow(x))) return ot_fail_nomem(s->g->model->diag);
     f->hash = hash;
     f->kept = keep;
-    memcpy(&f->c, &key, sizeof key);
-    OT_TRY(ot_region_build(s, w, c, x->store->arena, &f->built));
+    f->key = key;
+    ot_region built;
+    OT_TRY(ot_region_build(s, w, c, x->store->arena, &built));
+    memcpy(f->built, &built, sizeof f->built);
     if (keep) {
         f->next = x->slots[hash & (x->n_slots - 1)];
         x->slots[hash & (x->n_slots - 1)] = f;
@@ -89,7 +103,20 @@ ot_status ot_fitted_region(ot_fitted_cache *x, const ot_seq *s, ot_walk *w, cons
     return OT_OK;
 }
 
-const ot_region *ot_fitted_built(const ot_fitted *f) { return &f->built; }
+void ot_fitted_built(const ot_fitted *f, ot_region *out)
+{
+    *out = (ot_region){.form = OT_FORM_NONE};
+    memcpy(out, f->built, sizeof f->built);
+    out->first = f->key.first;
+    out->last = f->key.end;
+}
+
+/* *out: f's region in the form that was looked at. */
+static void take_seen(const ot_fitted *f, const form_seen *k, ot_region *out)
+{
+    memcpy(out, f->built, sizeof f->built);
+    memcpy((char *)out + OWN, k->own, sizeof k->own);
+}
 
 static form_seen *seen_as(const ot_fitted *f, ot_form form, unsigned how)
 {
@@ -109,9 +136,11 @@ static ot_status look(ot_fitted_cache *x, const ot_seq *s, const ot_target *t, o
     if (legal) OT_TRY(ot_region_exact(s, t, how, r));
     form_seen *k = OT_NEW(a, form_seen);
     if (!k) return ot_fail_nomem(s->g->model->diag);
-    *k = (form_seen){.next = f->forms, .how = how, .form = r->form};
-    if (legal || r->memo) k->r = ot_memdup(a, r, sizeof *r);
-    if ((legal || r->memo) && !k->r) return ot_fail_nomem(s->g->model->diag);
+    k->next = f->forms;
+    k->how = how;
+    k->form = r->form;
+    k->is_known = legal || r->memo;
+    memcpy(k->own, (const char *)r + OWN, sizeof k->own);
     f->forms = k;
     return OT_OK;
 }
@@ -120,11 +149,11 @@ ot_status ot_fitted_form(ot_fitted_cache *x, const ot_seq *s, const ot_target *t
                          ot_form form, unsigned how, ot_region *out)
 {
     const form_seen *known = seen_as(f, form, how);
-    if (known && known->r) {
-        *out = *known->r;
+    if (known && known->is_known) {
+        take_seen(f, known, out);
         return OT_OK;
     }
-    *out = f->built;
+    ot_fitted_built(f, out);
     out->form = form;
     out->in_classes = form == OT_FORM_STREAM && ot_runtime_in_classes(t->runtime);
     out->time_tiled = -1;
@@ -137,8 +166,10 @@ ot_status ot_fitted_memory(ot_fitted_cache *x, const ot_seq *s, const ot_target 
     form_seen *k = seen_as(f, r->form, how);
     if (!k->memory) {
         ot_region_memory *memory = OT_NEW(f->kept ? x->arena : s->arena, ot_region_memory);
+        ot_region seen;
         if (!memory) return ot_fail_nomem(s->g->model->diag);
-        OT_TRY(ot_region_plan_memory(s->g, k->r, t, s->g->model->diag, memory, NULL));
+        take_seen(f, k, &seen);
+        OT_TRY(ot_region_plan_memory(s->g, &seen, t, s->g->model->diag, memory, NULL));
         k->memory = memory;
     }
     ot_region_take_memory(r, k->memory);

@@ -146,7 +146,7 @@ typedef struct ot_fitted_cache {
 ot_status ot_fitted_region(ot_fitted_cache *x, const ot_seq *s, ot_walk *w, const ot_choice *c,
                            ot_fitted **out) OT_MUST_USE;
 /* As built: without form and figures. */
-const ot_region *ot_fitted_built(const ot_fitted *f);
+void ot_fitted_built(const ot_fitted *f, ot_region *out);
 /* In this form, with exact figures; out->time_tiled < 0: not possible. how: OT_FIT_ bits. Fails:
  * OT_E_NOMEM. */
 ot_status ot_fitted_form(ot_fitted_cache *x, const ot_seq *s, const ot_target *t, ot_fitted *f,

@@ -26,6 +26,7 @@ enum { ARCS_MAX = 500 };
 /* The net of a path's pool. */
 typedef struct choices {
     const ot_seq *s;
+    ot_arena *a; /* of the net */
     ot_net net;
     uint32_t *choice; /* [net.n_arcs] index into the pool, or OT_NONE: untiled run */
     uint32_t *key;    /* [net.n_nodes] positions, ascending */
@@ -68,8 +69,8 @@ static ot_status add_untiled(choices *m, const bool *is_key)
 {
     const ot_seq *s = m->s;
     ot_net *net = &m->net;
-    uint32_t *node = OT_NEW_N(s->arena, uint32_t, s->n + 1u);
-    m->key = OT_NEW_N(s->arena, uint32_t, s->n + 1u);
+    uint32_t *node = OT_NEW_N(m->a, uint32_t, s->n + 1u);
+    m->key = OT_NEW_N(m->a, uint32_t, s->n + 1u);
     if (!m->key || !node) return no_memory(m);
     for (uint32_t p = 0; p <= s->n; p++)
         if (is_key[p] || p == 0 || p == s->n) {
@@ -94,14 +95,13 @@ static ot_status add_untiled(choices *m, const bool *is_key)
 static ot_status build_net(const ot_interval_path *path, double peak_limit, choices *m, bool *any)
 {
     const ot_seq *s = m->s;
-    double *fwd = OT_NEW_N(s->arena, double, s->n + 1u),
-           *bwd = OT_NEW_N(s->arena, double, s->n + 1u);
-    uint32_t *head = OT_NEW_N(s->arena, uint32_t, s->n + 1u),
-             *next = OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u);
-    bool *is_key = OT_NEW_N(s->arena, bool, s->n + 1u);
+    double *fwd = OT_NEW_N(m->a, double, s->n + 1u), *bwd = OT_NEW_N(m->a, double, s->n + 1u);
+    uint32_t *head = OT_NEW_N(m->a, uint32_t, s->n + 1u),
+             *next = OT_NEW_N(m->a, uint32_t, path->n_pool + 1u);
+    bool *is_key = OT_NEW_N(m->a, bool, s->n + 1u);
     ot_net *net = &m->net;
-    net->arcs = OT_NEW_N(s->arena, ot_net_arc, ARCS_MAX + s->n + 1u);
-    m->choice = OT_NEW_N(s->arena, uint32_t, ARCS_MAX + s->n + 1u);
+    net->arcs = OT_NEW_N(m->a, ot_net_arc, ARCS_MAX + s->n + 1u);
+    m->choice = OT_NEW_N(m->a, uint32_t, ARCS_MAX + s->n + 1u);
     *any = false;
     if (!fwd || !bwd || !head || !next || !is_key || !net->arcs || !m->choice) return no_memory(m);
     distances(s, path, fwd, bwd, head, next);
@@ -165,24 +165,33 @@ static double time_limit(const ot_seq *s, const ot_plan_options *o, double best)
     return best + fmin(window, fmax(0, untiled - best) * OF_GAIN);
 }
 
-/* requires a solved path. Fails: OT_E_NOMEM; never for being hard (the path stays). */
-ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
-                       ot_interval_path *path)
+static ot_status break_with(const ot_seq *s, const ot_plan_options *o, ot_arena *a,
+                            ot_interval_path *path)
 {
-    (void)t;
-    if (o->force || path->n_pool == 0) return OT_OK;
-    choices m = {.s = s, .net = {.arena = s->arena, .limit = time_limit(s, o, path->time)}};
+    choices m = {.s = s, .a = a, .net = {.arena = a, .limit = time_limit(s, o, path->time)}};
     double peak_limit = o->memory_budget > 0        ? (double)o->memory_budget
                         : o->goal == OT_GOAL_MEMORY ? (double)path->peak
                                                     : 1e300;
     bool any;
     OT_TRY(build_net(path, peak_limit, &m, &any));
     if (!any) return OT_OK;
-    bool *used = OT_NEW_N(s->arena, bool, m.net.n_arcs + 1u);
+    bool *used = OT_NEW_N(a, bool, m.net.n_arcs + 1u);
     if (!used) return no_memory(&m);
     ot_status st = o->tie_glpk ? ot_net_milp(&m.net, used, &any)
                                : ot_net_labels(&m.net, used, &any);
     if (st != OT_OK) return no_memory(&m);
     if (ot_dbg['G']) dump(&m, used);
     return any ? read_path(&m, used, path) : OT_OK;
+}
+
+/* requires a solved path. Fails: OT_E_NOMEM; never for being hard (the path stays). */
+ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
+                       ot_interval_path *path)
+{
+    (void)t;
+    if (o->force || path->n_pool == 0) return OT_OK;
+    ot_arena *a = ot_arena_new();
+    const ot_status st = a ? break_with(s, o, a, path) : ot_fail_nomem(s->g->model->diag);
+    ot_arena_free(a);
+    return st;
 }
