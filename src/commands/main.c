@@ -30,7 +30,7 @@
 static void keep_freed(void)
 {
     (void)mallopt(M_TRIM_THRESHOLD, 128 << 20);
-    (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    (void)mallopt(M_MMAP_THRESHOLD, 4 << 20);
     (void)mallopt(M_TOP_PAD, 8 << 20);
 }
 #else
