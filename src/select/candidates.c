@@ -241,10 +241,12 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
 ot_status ot_candidates_score_to(ot_candidates *x, ot_region *regions, uint32_t n, int64_t most,
                                  int64_t *bytes)
 {
-    /* with dynamic shapes it is half of the score, the rest of which is above 0 */
-    const int64_t here = x->g->model->dynamic_dims && most < INT64_MAX / 2 ? 2 * most : most;
+    int64_t here = -1;
     ot_sim_figures f = {0};
-    if (ot_score_loads_more(x, regions, n)) {
+    number_regions(x, regions, n);
+    if (!ot_score_loads_more(x, regions, n))
+        OT_TRY(ot_candidates_small_first(x, regions, n, most, &here));
+    if (here < 0) {
         x->work += x->g->n_order + n;
         *bytes = INT64_MAX;
         return OT_OK;

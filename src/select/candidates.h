@@ -283,6 +283,11 @@ bool ot_candidates_sequences(const ot_candidates *x);
  * ot_candidates_score_to. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n, int64_t most,
                              int64_t *bytes) OT_MUST_USE;
+/* *here: what regions ([n]) may score at the design size, for `most` at both; below 0: they score
+ * more whatever that is. The smaller size is simulated in less time, and tells how far to simulate
+ * the other one. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_small_first(ot_candidates *x, const ot_region *regions, uint32_t n,
+                                    int64_t most, int64_t *here) OT_MUST_USE;
 /* With dynamic shapes, several regions may have to come in before one lowers anything at the
  * smaller size: *won becomes what is best at the design size alone, where that scores less at
  * both. Fails: OT_E_NOMEM. */

@@ -15,6 +15,8 @@
 #include "tiling/forms.h"
 #include "transform/transform.h"
 
+#include <math.h>
+
 /* Extents of tiles that are tried beside those of the set that won: parts of WHOLE. The search
  * has powers of two and three times such, and the time that the user allows is rarely used up by
  * these. */
@@ -142,6 +144,29 @@ ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_
     if (ot_dbg['P'])
         fprintf(stderr, "> Smaller size: %.2f MB, x%.3f\n", (double)f.growth / 1048576.0, there);
     *bytes = (int64_t)(((double)*bytes + there * here) / 2);
+    return OT_OK;
+}
+
+/* Bytes of the design's score for which a score there counts. */
+static double as_here(const ot_candidates *x, const ot_sim_figures *f)
+{
+    return (double)ot_score_bytes(f, &x->small_base) / (double)x->small_base.untiled *
+           (double)x->base.untiled;
+}
+
+ot_status ot_candidates_small_first(ot_candidates *x, const ot_region *regions, uint32_t n,
+                                    int64_t most, int64_t *here)
+{
+    const ot_graph *small = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
+    ot_simulated at;
+    *here = most < INT64_MAX / 2 && x->g->model->dynamic_dims ? 2 * most : most;
+    if (x->at_design || !small || most >= INT64_MAX / 2 || x->untiled.growth <= 0 || ot_dbg['P'])
+        return OT_OK;
+    OT_TRY(look_small(x, small));
+    if (x->small_base.process == 0 || x->base.untiled <= 0) return OT_OK;
+    OT_TRY(simulate_once(x, small, regions, n, most_there(x, 0, most), &at));
+    if (!at.is_written) return OT_OK;
+    *here = at.figures.is_cut ? -1 : (int64_t)fmax(-1, (double)*here + 2 - as_here(x, &at.figures));
     return OT_OK;
 }
 
