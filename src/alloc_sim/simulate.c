@@ -162,18 +162,21 @@ ot_status ot_sim_record(ot_sim_run *u, uint32_t b)
                                                                                     : OT_E_NOMEM;
 }
 
+const ot_sim_stack *ot_sim_stack_of(const ot_sim_run *u, uint32_t v)
+{
+    const ot_graph *g = u->f->plan.g;
+    for (uint32_t k = 0; u->stacks && k < g->n_outputs; k++)
+        if (g->outputs[k] == v % g->n_values && u->stacks[k].bytes > 0) return &u->stacks[k];
+    return NULL;
+}
+
 /* Value v of the graph is a part of a stack, which comes with the first part; *is: it is one. */
 static ot_status take_stack(ot_sim_run *u, uint32_t v, bool *is)
 {
-    const ot_graph *g = u->f->plan.g;
-    *is = false;
-    for (uint32_t k = 0; u->stacks && k < g->n_outputs && !*is; k++) {
-        const ot_sim_stack *stack = &u->stacks[k];
-        if (g->outputs[k] != v % g->n_values || stack->bytes == 0) continue;
-        *is = true;
-        if (*stack->chunk == OT_NONE) OT_TRY(ot_sim_take(u->x, stack->bytes, stack->chunk));
-    }
-    return OT_OK;
+    const ot_sim_stack *stack = ot_sim_stack_of(u, v);
+    *is = stack != NULL;
+    return stack && *stack->chunk == OT_NONE ? ot_sim_take(u->x, stack->bytes, stack->chunk)
+                                             : OT_OK;
 }
 
 ot_status ot_sim_take_results(ot_sim_run *u, const ot_sim_step *s)

@@ -190,13 +190,15 @@ static ot_status take_stacks(ot_sim_run *u, const ot_sim_step *s, const ot_node 
     rest.n_writes = 0;
     for (uint32_t k = 0; k < s->n_writes; k++) {
         const uint32_t v = s->writes[k], b = p->values[v].buffer;
+        const ot_sim_stack *outer = ot_sim_stack_of(u, v); /* of which it is a part */
         uint32_t at = 0;
         while (at < n->n_out && n->out[at] != v % p->g->n_values) at++;
+
         if (b == OT_NONE || u->chunk[b] != OT_NONE || ot_sim_lies_elsewhere(u, v) ||
             at >= l->body->n_outputs || !l->body->values[l->body->outputs[at]].is_unstated)
             writes[rest.n_writes++] = v;
         else
-            l->stacks[at] = (ot_sim_stack){p->buffers[b].bytes, &u->chunk[b]};
+            l->stacks[at] = outer ? *outer : (ot_sim_stack){p->buffers[b].bytes, &u->chunk[b]};
     }
     return ot_sim_take_results(u, &rest);
 }

@@ -129,6 +129,8 @@ ot_status ot_sim_take(ot_simulator *x, int64_t bytes, uint32_t *chunk) OT_MUST_U
 void ot_sim_release(ot_simulator *x, uint32_t *chunk);
 void ot_sim_release_pieces(ot_simulator *x, ot_sim_pieces *p);
 
+/* The stack that value v of the graph is a part of; NULL: of none. */
+const ot_sim_stack *ot_sim_stack_of(const ot_sim_run *u, uint32_t v);
 /* The results of step s come. Fails: OT_E_NOMEM. */
 ot_status ot_sim_take_results(ot_sim_run *u, const ot_sim_step *s) OT_MUST_USE;
 /* Value v of the graph is a result for which there is memory already. */

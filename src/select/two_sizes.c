@@ -57,6 +57,7 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
     ot_plan some = {.outer_weights = x->t->runtime->outer_weights && !x->how.data_file,
                     .looped_borders = x->t->runtime->looped_borders,
                     .slices_apart = x->t->runtime->slices_apart,
+                    .nests_scans = x->t->runtime->nests_scans,
                     .memo = x->small_memo};
     ot_arena *a = ot_arena_new();
     ot_form_memo_next(x->small_memo);

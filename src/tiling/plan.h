@@ -81,6 +81,7 @@ typedef struct ot_plan {
     bool outer_weights,        /* bodies read weights by name (the runtime's) */
         /* border tiles of form loop have bodies of their own (the runtime's) */
         looped_borders, slices_apart, /* Slices of one axis name another one, too (the runtime's) */
+        nests_scans,                  /* Scans in Scans write results in place (the runtime's) */
         in_order,                     /* tiles run one at a time (the target's) */
         /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block
          * for its tensors (stage select/) */

@@ -64,18 +64,23 @@ ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v)
     return OT_OK;
 }
 
-/* Set the body's inputs and outputs: [n], kept by the model. */
-static ot_status finish_body(rw_loop *l, ot_id *outs, uint32_t n)
+ot_status rw_body_finish(rw_region *w, ot_graph *body, ot_id_list in, ot_id_list out)
 {
-    ot_graph *body = l->body.g;
-    body->inputs = ot_memdup(l->w->g->model->arena, l->inputs, l->n_inputs * sizeof *l->inputs);
-    if (!body->inputs) return rw_nomem(l->w);
-    body->n_inputs = l->n_inputs;
-    body->outputs = outs;
-    body->n_outputs = n;
+    ot_arena *a = w->g->model->arena;
+    body->inputs = ot_memdup(a, in.at, in.n * sizeof *in.at);
+    body->outputs = ot_memdup(a, out.at, out.n * sizeof *out.at);
+    if (!body->inputs || !body->outputs) return rw_nomem(w);
+    body->n_inputs = in.n;
+    body->n_outputs = out.n;
     OT_TRY(ot_topo_sort(body));
     ot_confirm(body, body->props | OT_P_SHAPES);
     return OT_OK;
+}
+
+static ot_status finish_body(rw_loop *l, const ot_id *outs, uint32_t n)
+{
+    return rw_body_finish(l->w, l->body.g, (ot_id_list){l->inputs, l->n_inputs},
+                          (ot_id_list){outs, n});
 }
 
 ot_status rw_loop_write(rw_loop *l, const ot_id *in, uint32_t n_carried, ot_id *outs,
@@ -112,6 +117,7 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     }
     memcpy(outs + own, results, n * sizeof *results);
     OT_TRY(finish_body(l, outs, own + n));
+    if (l->nest.n > 0) return rw_nest_write(l, stacked[0]);
     ot_attr attrs[3] = {ot_mk_graph("body", l->body.g), ot_mk_int("num_scan_inputs", l->n_scan)};
     uint32_t n_attrs = l->scan ? 2 : 1;
     for (uint32_t k = 0; k < n && n_attrs == 2; k++)
@@ -234,19 +240,21 @@ ot_status rw_loop_bring(rw_loop *l, rw_chain *c)
     return rows ? rw_table(l, "iterations", rows, 1, &row) : rw_nomem(l->w);
 }
 
-/* The tile of x, without its first axis, of these dims, as the body's result. The shape is read
+/* The tile of x, without its first axes, of these dims, as the body's result. The shape is read
  * from a table, so that no runtime knows it beforehand: the stack then comes after what the body
  * works in. A stack that comes first fills a region of the arena, the next one is as large, and
  * of two such free regions the second run takes the other one (docs/allocator-simulation.md). */
-static ot_status flatten(rw_loop *l, const ot_value *x, const int64_t *dims, ot_id *tile)
+static ot_status flatten(rw_loop *l, const ot_value *x, uint32_t first, const int64_t *dims,
+                         ot_id *tile)
 {
     rw_region *w = l->w;
-    const uint32_t n = (uint32_t)x->rank - 1, tiles = (uint32_t)l->b->n_tiles;
+    const uint32_t n = (uint32_t)x->rank - first, tiles = (uint32_t)l->b->n_tiles;
     int64_t *rows = OT_NEW_N(w->arena, int64_t, (size_t)tiles * n);
     ot_id in[2] = {*tile, OT_NONE}, flat = OT_NONE;
     if (!rows) return rw_nomem(w);
     for (uint32_t k = 0; k < tiles * n; k++) rows[k] = dims[k % n];
     OT_TRY(rw_table(l, "shapes", rows, n, &in[1]));
+    OT_TRY(rw_read_sequence(l, &l->body, x, &in[1]));
     OT_TRY(rw_op(w, &l->body, "body",
                  &(ot_node_def){.op = "Reshape", .name = x->name, .in = {in, 2}},
                  (ot_tensor_type){x->dtype, (int32_t)n, dims}, &flat));
@@ -275,8 +283,9 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
     }
     *at = stack_axis(l, v, dims + 1);
     OT_TRY(rw_window_piece(l, v, c->val[v], result));
-    if (stacks_itself(l, v, dims + 1, final)) {
-        OT_TRY(flatten(l, &x, dims + 2, result));
+    if (l->nest.n > 0 || stacks_itself(l, v, dims + 1, final)) {
+        const uint32_t first = l->nest.n > 0 ? l->nest.n : 1;
+        if (l->nest.rest <= 1) OT_TRY(flatten(l, &x, first, dims + 1 + first, result));
         *stacked = id;
     } else {
         for (int64_t k = 0; k < *at; k++) dims[k] = dims[k + 1];
@@ -285,6 +294,21 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
                         stacked));
     }
     return rw_loop_own(l, x.name, result);
+}
+
+/* The one result of the chain, if there is one only, may be written by Scans in Scans. */
+static void nest(rw_loop *l, const rw_chain *c)
+{
+    int64_t tile[OT_RANK_MAX];
+    uint32_t n = 0, only = 0;
+    for (uint32_t v = l->w->r->n_inputs; v < l->w->r->n_values; v++) {
+        if (!rw_has_piece(c, v)) continue;
+        only = v;
+        n++;
+    }
+    if (n != 1 || rw_is_part(l->w, only)) return;
+    ot_piece_dims(l->w->g, l->w->r, c->win, only, tile);
+    if (!stacks_itself(l, only, tile, true)) rw_nest_find(l, only, tile, &l->nest);
 }
 
 ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
@@ -304,6 +328,7 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     OT_TRY(rw_chain_plan(&c, w, &l.body, win));
     OT_TRY(rw_loop_bring(&l, &c));
     OT_TRY(rw_chain_emit(&c));
+    if (final) nest(&l, &c);
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
         if (rw_has_piece(&c, v)) {
             OT_TRY(make_result(&l, &c, v, final, &results[n], &stacked[n], &at[n]));

@@ -142,6 +142,7 @@ static ot_status rewrite_region(ot_graph *g, const ot_graph *planned, const ot_r
     w.outer_weights = p->outer_weights && g->model->ir_version >= 4;
     w.looped_borders = p->looped_borders;
     w.slices_apart = p->slices_apart;
+    w.nests_scans = p->nests_scans;
     w.in_order = p->in_order;
     ot_status st = ot_form_recall(p->memo, &tiles, r->form, &legal, &why);
     if (st == OT_OK && !legal)

@@ -10,6 +10,7 @@
  *   unjoined_tiles.c   values that stay in pieces between two of these, never joined
  *   stream_form.c   loops that carry the last rows of each value, too
  *   dynamic_form.c loops whose number of tiles is computed when the model runs
+ *   nested_scan.c   Scans in Scans, for results of the graph
  *   scan.c      zero-copy inputs and outputs of a Scan
  *   prescan.c   windows of all tiles gathered ahead of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
@@ -68,6 +69,7 @@ typedef struct rw_region {
     bool looped_borders;        /* form loop: no tile lies in the outer graph */
     bool in_order;              /* form while: tiles run one at a time */
     bool slices_apart;          /* a Slice of the outer graph names two axes */
+    bool nests_scans;           /* Scans in Scans write results where they belong */
     bool capture;               /* constants stay in the region's graph: bodies read them by name */
     rw_pieces **kept;           /* [values of g before the rewrite] NULL: joined; NULL: all are */
     const ot_form_tiles *tiles; /* sorted as the region's form wants them */
@@ -105,6 +107,14 @@ typedef struct rw_cut {
     int64_t lo, hi; /* OT_TO_END: all behind lo */
 } rw_cut;
 
+/* Scans around the one that makes tiles, which write the result where it belongs
+ * (nested_scan.c). */
+typedef struct rw_nest {
+    uint32_t n;                 /* 0: none */
+    int64_t count[OT_RANK_MAX]; /* [n] steps of each, the outermost first */
+    int64_t rest;               /* tiles of a step of the innermost */
+} rw_nest;
+
 /* A loop being written. */
 typedef struct rw_loop {
     rw_region *w;
@@ -118,6 +128,7 @@ typedef struct rw_loop {
     size_t cap_scan, cap_inputs;
     ot_id iter;     /* Loop: iteration number in the body */
     ot_map *tables; /* contents of a table -> its row in the body */
+    rw_nest nest;
 } rw_loop;
 
 /* ---- rewrite.c ---- */
@@ -230,6 +241,21 @@ ot_status rw_loop_write(rw_loop *l, const ot_id *in, uint32_t n_carried, ot_id *
                         const ot_id *made, uint32_t n) OT_MUST_USE;
 /* A value that a body may hand out: made by a node of the body and handed out once. */
 ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v) OT_MUST_USE;
+
+/* Set the inputs and outputs of a body that is written. Fails: OT_E_NOMEM. */
+ot_status rw_body_finish(rw_region *w, ot_graph *body, ot_id_list in, ot_id_list out) OT_MUST_USE;
+
+/* ---- nested_scan.c ---- */
+
+/* The Scans that write the loop's one result v, whose tiles have these dims; n 0: one is enough, or
+ * the best that there is. Call when the body is written. */
+void rw_nest_find(const rw_loop *l, uint32_t v, const int64_t *tile, rw_nest *out);
+/* *shape, by which a body's result gets its extents, becomes that and the length of an empty
+ * sequence, where the result of the graph, x, is worth that. Fails: OT_E_NOMEM. */
+ot_status rw_read_sequence(rw_loop *l, rw_target *t, const ot_value *x, ot_id *shape) OT_MUST_USE;
+/* Write the Scans of l->nest around the finished body; `to` of the region's graph is what they
+ * make. Fails: OT_E_NOMEM. */
+ot_status rw_nest_write(rw_loop *l, ot_id to) OT_MUST_USE;
 
 /* ---- sequence_form.c ---- */
 

@@ -73,6 +73,7 @@ static const row FIELDS[] = {
     R(outer_weights, BOOL),
     R(maps_weights, BOOL),
     R(slices_apart, BOOL),
+    R(nests_scans, BOOL),
     R(looped_borders, BOOL),
     R(widens, BOOL),
     R(plain_views, BOOL),

@@ -499,9 +499,35 @@ static void a_stack_of_unstated_parts_comes_late(void **state)
     ot_model_free(m);
 }
 
+/* A Scan whose body is a Scan stacks what that one makes: one result, not two. */
+static void a_stack_of_stacks_is_one(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_model *m = read_model(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,32,1024,1024]\n"
+        "  %y : float32[1,32,1024,1024] = Scan(%x) {num_scan_inputs=1, body=graph b {\n"
+        "    input %p : float32[32,1024,1024]\n"
+        "    %q : float32[32,1024,1024] = Scan(%p) {num_scan_inputs=1, body=graph c {\n"
+        "      input %r : float32[1024,1024]\n      %s : float32[1024,1024] = Softmax(%r)\n"
+        "      output %s\n    }}\n    output %q\n  }}\n  output %y\n}\n",
+        &d);
+    const ot_graph *outer = ot_attr_find(&m->graph->nodes[m->graph->order[0]], "body")->g,
+                   *inner = ot_attr_find(&outer->nodes[outer->order[0]], "body")->g;
+    for (int unstated = 0; unstated < 2; unstated++) {
+        ot_sim_figures f;
+        outer->values[outer->outputs[0]].is_unstated = unstated != 0;
+        inner->values[inner->outputs[0]].is_unstated = unstated != 0;
+        assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+        assert_in_range(f.growth, 128 * MB, 148 * MB);
+    }
+    ot_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stack_of_stacks_is_one),
         cmocka_unit_test(a_stack_of_unstated_parts_comes_late),
         cmocka_unit_test(later_runs_take_a_block),
         cmocka_unit_test(free_extents_are_not_planned),

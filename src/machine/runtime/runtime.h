@@ -244,6 +244,9 @@ typedef struct ot_runtime {
     const ot_form_price *price; /* [OT_FORM_COUNT]; of the accepted forms */
     /* a Scan reads slices of the outer tensors where they lie */
     bool scan_in_place;
+    /* a Scan in a Scan's body writes into the slice that the outer one is at
+     * (transform/nested_scan.c) */
+    bool nests_scans;
     /* dynamic dimensions may stay dynamic: it takes loops whose trip counts, windows that are
      * computed when the model runs (transform/dynamic_form.c) */
     bool keeps_dynamic;

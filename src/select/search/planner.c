@@ -19,6 +19,7 @@ ot_plan *ot_plan_begin(const ot_target *t)
     p->outer_weights = t->runtime->outer_weights;
     p->looped_borders = t->runtime->looped_borders;
     p->slices_apart = t->runtime->slices_apart;
+    p->nests_scans = t->runtime->nests_scans;
     p->in_order = t->one_tile;
     return p;
 }
