@@ -130,6 +130,19 @@ void ot_pb_free(ProtobufCMessage *message);
 ot_status ot_pb_unpack(const void *bytes, size_t n, ot_arena *a, ot_diag *d,
                        Onnx__ModelProto **out) OT_MUST_USE;
 
+/* Whether `block` (NULL: yes) goes with the arena of its model; it is a message of an attribute,
+ * which goes when it is released. */
+bool ot_pb_pools(const void *block);
+bool ot_pb_is_apart(const void *block);
+/* A copy of `size` bytes that goes with a. NULL: no memory. */
+void *ot_pb_pool(ot_arena *a, const void *bytes, size_t size) OT_MUST_USE;
+
+/* share_attributes.c: nodes of g, a graph of a model whose small parts lie in a, share attributes
+ * that say the same. Fails: OT_E_NOMEM; some are shared then. */
+ot_status ot_share_attributes(const Onnx__GraphProto *g, ot_arena *a, ot_diag *d) OT_MUST_USE;
+/* Before g is freed: its nodes have none that are shared any more. */
+void ot_unshare_attributes(const Onnx__GraphProto *g);
+
 /* unwrap.c: in the place of operators that hold models, what they hold: src->model, unpacked so.
  * Fails likewise. */
 ot_status ot_unwrap(ot_source *src, ot_arena *a, ot_diag *d) OT_MUST_USE;

@@ -26,8 +26,10 @@ const char *ot_domain(const char *s) { return !s || strcmp(s, "ai.onnx") == 0 ? 
 /* ---- protobuf-c's memory ---- */
 
 /* Messages are many and small: what has less than POOLED bytes lies in an arena that outlives it,
- * and goes with that; the rest has a block of its own. A mark in front of each says its size, 0:
- * it is pooled. Where accesses are checked, all have blocks. */
+ * and goes with that; the rest has a block of its own. Attributes lie apart, in slabs that go with
+ * the last of them, as nodes may share them (share_attributes.c). A mark in front of each says
+ * where it is: 0, it is pooled; even, the size of its block; odd, its slab, at the byte before.
+ * Where accesses are checked, all have blocks. */
 #define PB_HEADER 16u      /* keeps 16-byte alignment */
 #if defined(__has_feature) /* clang's way to say it */
 #if __has_feature(address_sanitizer)
@@ -39,37 +41,94 @@ const char *ot_domain(const char *s) { return !s || strcmp(s, "ai.onnx") == 0 ? 
 #ifndef POOLED
 #define POOLED 256u
 #endif
+#define FIRST_SLAB ((size_t)4096)
+#define LAST_SLAB  ((size_t)1 << 22)
+
+typedef struct slab {
+    size_t bytes; /* of its block */
+    size_t held;  /* messages in it, and the model that is unpacked into it */
+} slab;
 
 typedef struct pb_memory {
-    ot_arena *a; /* NULL: nothing is pooled */
-    bool failed; /* there was no memory */
+    ot_arena *a;  /* NULL: nothing is pooled */
+    slab *slab;   /* that is filled; NULL: none yet */
+    size_t taken; /* bytes of it */
+    bool failed;  /* there was no memory */
 } pb_memory;
+
+static void let_go(slab *x)
+{
+    if (x && --x->held == 0) (void)!ot_hook_alloc(x, x->bytes, 0);
+}
+
+/* An attribute's message; NULL: no memory. */
+static void *take_apart(pb_memory *in)
+{
+    const size_t room = sizeof(uintptr_t) + sizeof(Onnx__AttributeProto);
+    if (!in->slab || in->slab->bytes - in->taken < room) {
+        const size_t full = in->slab ? in->slab->bytes : 0;
+        const size_t bytes = full == 0 ? FIRST_SLAB : full < LAST_SLAB ? 2 * full : LAST_SLAB;
+        slab *fresh = ot_hook_alloc(NULL, 0, bytes);
+        if (!fresh) return NULL;
+        let_go(in->slab);
+        *fresh = (slab){bytes, 1};
+        in->slab = fresh;
+        in->taken = sizeof *fresh;
+    }
+    char *p = (char *)in->slab + in->taken;
+    const uintptr_t mark = (uintptr_t)in->slab + 1;
+    in->taken += room;
+    in->slab->held++;
+    memcpy(p, &mark, sizeof mark);
+    return p + sizeof mark;
+}
 
 static void *pb_alloc(void *context, size_t size)
 {
     pb_memory *in = context;
     const bool pooled = in && in->a && size < POOLED;
-    size_t total = size <= SIZE_MAX - PB_HEADER ? size + PB_HEADER : 0;
-    char *p = pooled      ? ot_alloc(in->a, sizeof total + size)
+    const bool apart = pooled && size == sizeof(Onnx__AttributeProto);
+    size_t total = size <= SIZE_MAX - PB_HEADER - 1 ? (size + PB_HEADER + 1) & ~(size_t)1 : 0;
+    char *p = apart       ? take_apart(in)
+              : pooled    ? ot_alloc(in->a, sizeof total + size)
               : total > 0 ? ot_hook_alloc(NULL, 0, total)
                           : NULL;
     if (!p) {
         if (in) in->failed = true;
         return NULL;
     }
+    if (apart) return p;
     if (pooled) return p + sizeof total; /* its mark is 0 */
     p += PB_HEADER;
     memcpy(p - sizeof total, &total, sizeof total);
     return p;
 }
 
+static uintptr_t mark_of(const void *block)
+{
+    uintptr_t mark;
+    memcpy(&mark, (const char *)block - sizeof mark, sizeof mark);
+    return mark;
+}
+
 static void pb_free(void *context, void *pointer)
 {
     (void)context;
-    if (!pointer) return;
-    size_t total;
-    memcpy(&total, (char *)pointer - sizeof total, sizeof total);
-    if (total > 0) (void)!ot_hook_alloc((char *)pointer - PB_HEADER, total, 0);
+    const uintptr_t mark = pointer ? mark_of(pointer) : 0;
+    if (mark & 1)
+        let_go((slab *)(mark - 1));
+    else if (mark > 0)
+        (void)!ot_hook_alloc((char *)pointer - PB_HEADER, mark, 0);
+}
+
+bool ot_pb_pools(const void *block) { return !block || mark_of(block) == 0; }
+
+bool ot_pb_is_apart(const void *block) { return (mark_of(block) & 1) != 0; }
+
+void *ot_pb_pool(ot_arena *a, const void *bytes, size_t size)
+{
+    char *p = ot_alloc(a, sizeof(uintptr_t) + size); /* its mark is 0 */
+    return p ? memcpy(p + sizeof(uintptr_t), bytes, size) : NULL;
 }
 
 void ot_pb_release(void *pointer) { pb_free(NULL, pointer); }
@@ -85,6 +144,7 @@ void ot_pb_free(ProtobufCMessage *message)
 static void free_source(void *source)
 {
     ot_source *s = source; /* the struct itself lives in the model's arena */
+    if (s->model && s->model->graph) ot_unshare_attributes(s->model->graph);
     if (s->model) ot_pb_free(&s->model->base);
     for (ot_mapping *map = s->maps; map; map = map->next) ot_file_view_free(map->view);
 }
@@ -102,6 +162,7 @@ ot_status ot_pb_unpack(const void *bytes, size_t n, ot_arena *a, ot_diag *d, Onn
     pb_memory in = {.a = a};
     ProtobufCAllocator allocator = {pb_alloc, pb_free, &in};
     *out = onnx__model_proto__unpack(&allocator, n, bytes);
+    let_go(in.slab);
     if (!*out && in.failed) return ot_fail_nomem(d);
     if (!*out) return ot_fail(d, OT_E_INPUT, "not a valid ONNX file (protobuf-c refuses it)");
     return OT_OK;
@@ -116,6 +177,7 @@ static ot_status build(ot_model *m, ot_source *src, int dir_fd, const ot_lent *l
     if (!mp->has_ir_version || mp->ir_version <= 0)
         return ot_fail(m->diag, OT_E_INPUT,
                        "the model states no IR version (is it an ONNX model?)");
+    OT_TRY(ot_share_attributes(mp->graph, m->arena, m->diag));
     m->ir_version = mp->ir_version;
     ot_importer im = {.m = m, .d = m->diag, .src = src, .g = m->graph, .mp = mp, .gp = mp->graph};
     im.scratch = ot_arena_new();
