@@ -6,7 +6,8 @@
  */
 #include "walk.h"
 
-#define FEW 8u /* nodes: most regions of large graphs */
+#define FEW        8u  /* nodes: most regions of large graphs */
+#define FEW_VALUES 32u /* that they read and make, at most */
 
 typedef struct kept {
     uint32_t lead_out;
@@ -22,10 +23,10 @@ static ot_status keep_maps(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_a
         kept *x = &k[p - c->first];
         x->lead_out = w->lead_out;
         memcpy(x->lead_axis, w->lead_axis, sizeof x->lead_axis);
-        for (uint32_t d = 0; d < c->n_dims; d++) {
-            x->in_axis[d] = ot_memdup(a, w->in_axis[d], n->n_in + 1u);
-            if (!x->in_axis[d]) return ot_fail_nomem(s->g->model->diag);
-        }
+        int8_t *axes = ot_alloc_n(a, c->n_dims, n->n_in + 1u);
+        if (!axes) return ot_fail_nomem(s->g->model->diag);
+        for (uint32_t d = 0; d < c->n_dims; d++, axes += n->n_in + 1u)
+            x->in_axis[d] = memcpy(axes, w->in_axis[d], n->n_in + 1u);
     }
     return OT_OK;
 }
@@ -74,9 +75,9 @@ static ot_status fill_nodes(const ot_seq *s, const ot_walk *w, const ot_choice *
         if (w->state[p] != OT_ST_IN) continue;
         const ot_node *n = &g->nodes[s->node[p]];
         ot_rnode *x = &r->nodes[r->n_nodes];
-        uint32_t *in = OT_NEW_N(a, uint32_t, n->n_in + 1u),
-                 *out = OT_NEW_N(a, uint32_t, n->n_out + 1u);
-        if (!in || !out) return ot_fail_nomem(g->model->diag);
+        uint32_t *in = OT_NEW_N(a, uint32_t, (size_t)n->n_in + n->n_out + 2u),
+                 *out = in + n->n_in + 1u;
+        if (!in) return ot_fail_nomem(g->model->diag);
         x->node = s->node[p];
         x->in = in;
         x->out = out;
@@ -117,12 +118,17 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
     for (uint32_t p = c->first; p <= c->end; p++)
         if (w->state[p] == OT_ST_IN) ends += g->nodes[s->node[p]].n_in + g->nodes[s->node[p]].n_out;
     out->nodes = OT_NEW_N(a, ot_rnode, span);
-    out->values = OT_NEW_N(a, ot_rvalue, ends + 1u);
+    ot_rvalue small[FEW_VALUES] = {{0}};
+    out->values = ends < FEW_VALUES ? small : OT_NEW_N(a, ot_rvalue, ends + 1u);
     if (!out->nodes || !out->values) return ot_fail_nomem(g->model->diag);
     out->n_dims = c->n_dims;
     out->first = c->first;
     out->last = c->end;
     OT_TRY(fill_nodes(s, w, c, a, k, w->number, out));
+    if (out->values == small) { /* no more than there are */
+        out->values = ot_memdup(a, small, out->n_values * sizeof *small);
+        if (!out->values) return ot_fail_nomem(g->model->diag);
+    }
     for (uint32_t d = 0; d < c->n_dims; d++) {
         const ot_value *sink = &g->values[w->sink];
         out->dims[d].extent = sink->dims[c->axes[d]];

@@ -16,19 +16,26 @@
 #include "tiling/lower/lowering.h"
 
 #define FIRST_SLOTS 256u
-/* Of a large graph tilings are many: a region is held in two parts. Where a form's own figures
- * begin; what is before them, all forms share. */
+/* Where a form's own figures begin; what is before them, all forms share. */
 #define OWN       offsetof(ot_region, form)
 #define MOST_KEPT 200000u /* tilings; others are looked at again */
 
+/* Of a large graph tilings are many: of a region's bytes those words are held that differ from
+ * others, which are known; without any, those that are not 0. */
+#define WORD  sizeof(uint64_t)
+#define WORDS ((sizeof(ot_region) + WORD - 1) / WORD)
+typedef struct packed {
+    uint64_t differs; /* a bit for each word */
+    uint64_t words[]; /* those that do */
+} packed;
+_Static_assert(sizeof(ot_region) % WORD == 0 && OWN % WORD == 0 && WORDS <= 64, "whole words");
+
 /* A region in one form. */
 typedef struct form_seen {
-    struct form_seen *next;
+    struct form_seen *next;   /* the one before it, which it is packed against */
     ot_region_memory *memory; /* NULL: not known yet */
-    unsigned how;
-    ot_form form;
-    bool is_known;                     /* false: the form cannot express it */
-    char own[sizeof(ot_region) - OWN]; /* as estimated: forms compete so */
+    const packed *own;        /* as estimated: forms compete so; NULL: not expressed by the form */
+    uint8_t how, form;
 } form_seen;
 
 /* Which tiling it is. */
@@ -44,9 +51,36 @@ struct ot_fitted {
     uint64_t hash;
     form_seen *forms;
     tiling_key key;
-    bool kept;       /* for the next plan, too */
-    char built[OWN]; /* the region, as far as it is no form's */
+    bool kept;           /* for the next plan, too */
+    const packed *built; /* the region, as far as it is no form's */
 };
+
+/* n bytes at p, where `known` are; NULL: no memory. */
+static packed *pack(ot_arena *a, const void *p, const void *known, size_t n)
+{
+    uint64_t words[WORDS], before[WORDS];
+    uint32_t n_held = 0;
+    memcpy(words, p, n);
+    memcpy(before, known, n);
+    for (size_t k = 0; k < n / WORD; k++) n_held += words[k] != before[k];
+    packed *x = ot_alloc(a, sizeof *x + n_held * WORD);
+    if (!x) return NULL;
+    n_held = 0;
+    for (size_t k = 0; k < n / WORD; k++) {
+        if (words[k] == before[k]) continue;
+        x->differs |= UINT64_C(1) << k;
+        x->words[n_held++] = words[k];
+    }
+    return x;
+}
+
+/* p: what it was packed against, then what was packed. */
+static void unpack(const packed *x, void *p)
+{
+    const uint64_t *word = x->words;
+    for (uint64_t left = x->differs; left; left &= left - 1)
+        memcpy((char *)p + (size_t)__builtin_ctzll(left) * WORD, word++, WORD);
+}
 
 static tiling_key key_of(const ot_choice *c)
 {
@@ -93,7 +127,9 @@ ot_status ot_fitted_region(ot_fitted_cache *x, const ot_seq *s, ot_walk *w, cons
     f->key = key;
     ot_region built;
     OT_TRY(ot_region_build(s, w, c, x->store->arena, &built));
-    memcpy(f->built, &built, sizeof f->built);
+    const ot_region none = {0};
+    f->built = pack(keep ? x->arena : s->arena, &built, &none, OWN);
+    if (!f->built) return ot_fail_nomem(s->g->model->diag);
     if (keep) {
         f->next = x->slots[hash & (x->n_slots - 1)];
         x->slots[hash & (x->n_slots - 1)] = f;
@@ -106,22 +142,31 @@ ot_status ot_fitted_region(ot_fitted_cache *x, const ot_seq *s, ot_walk *w, cons
 void ot_fitted_built(const ot_fitted *f, ot_region *out)
 {
     *out = (ot_region){.form = OT_FORM_NONE};
-    memcpy(out, f->built, sizeof f->built);
+    unpack(f->built, out);
     out->first = f->key.first;
     out->last = f->key.end;
+}
+
+/* The figures of a form, at p, where those of k, and all before it, are known. */
+static void unpack_own(const form_seen *k, void *p)
+{
+    if (!k) return;
+    unpack_own(k->next, p);
+    if (k->own) unpack(k->own, p);
 }
 
 /* *out: f's region in the form that was looked at. */
 static void take_seen(const ot_fitted *f, const form_seen *k, ot_region *out)
 {
-    memcpy(out, f->built, sizeof f->built);
-    memcpy((char *)out + OWN, k->own, sizeof k->own);
+    memset(out, 0, sizeof *out);
+    unpack(f->built, out);
+    unpack_own(k, (char *)out + OWN);
 }
 
 static form_seen *seen_as(const ot_fitted *f, ot_form form, unsigned how)
 {
     for (form_seen *k = f->forms; k; k = k->next)
-        if (k->form == form && k->how == how) return k;
+        if (k->form == (uint8_t)form && k->how == how) return k;
     return NULL;
 }
 
@@ -137,10 +182,14 @@ static ot_status look(ot_fitted_cache *x, const ot_seq *s, const ot_target *t, o
     form_seen *k = OT_NEW(a, form_seen);
     if (!k) return ot_fail_nomem(s->g->model->diag);
     k->next = f->forms;
-    k->how = how;
-    k->form = r->form;
-    k->is_known = legal || r->memo;
-    memcpy(k->own, (const char *)r + OWN, sizeof k->own);
+    k->how = (uint8_t)how;
+    k->form = (uint8_t)r->form;
+    if (legal || r->memo) {
+        char before[sizeof *r - OWN] = {0};
+        unpack_own(k->next, before);
+        k->own = pack(a, (const char *)r + OWN, before, sizeof before);
+        if (!k->own) return ot_fail_nomem(s->g->model->diag);
+    }
     f->forms = k;
     return OT_OK;
 }
@@ -149,7 +198,7 @@ ot_status ot_fitted_form(ot_fitted_cache *x, const ot_seq *s, const ot_target *t
                          ot_form form, unsigned how, ot_region *out)
 {
     const form_seen *known = seen_as(f, form, how);
-    if (known && known->is_known) {
+    if (known && known->own) {
         take_seen(f, known, out);
         return OT_OK;
     }
