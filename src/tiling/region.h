@@ -51,9 +51,9 @@ typedef struct ot_rnode {
 
 typedef struct ot_dim {
     uint32_t n_tiles; /* >= 2 */
+    uint32_t sink;    /* index into region.values: the output the tiles are counted on */
     int64_t extent;   /* of the sink axis */
     int64_t tile;     /* tile extent on the sink axis; the last tile may be smaller */
-    uint32_t sink;    /* index into region.values: the output the tiles are counted on */
 } ot_dim;
 
 typedef struct ot_region {
@@ -68,13 +68,17 @@ typedef struct ot_region {
     ot_dim dims[OT_DIMS_MAX];
     /* from here on: of one tiling, what differs between its forms (fitted.c) */
     ot_form form;
-    /* form stream, while it is looked at: its steps, once somebody asked (stream.h); else NULL */
-    struct ot_stream_memo *memo;
     /* form stream, planned for somebody who writes in place: line buffers, see stream.h */
     bool rolling;
     /* form stream, written in the engine's operators: small steps in front as with line buffers;
      * the rest as in Loops */
     bool in_classes;
+    /* constants are read once and stay beside the tiles; else every tile streams them */
+    bool weights_stay;
+    /* DMA moves tiles while others are computed: loaded and stored tiles have two slots */
+    bool overlap;
+    /* form stream, while it is looked at: its steps, once somebody asked (stream.h); else NULL */
+    struct ot_stream_memo *memo;
     /* positions in graph.order of the interval's first and last node (for printing) */
     uint32_t first, last;
     /* predictions, filled by the planner */
@@ -82,10 +86,6 @@ typedef struct ot_region {
      * (bufplan.h), weights that stay included */
     int64_t working_set;
     int64_t working_set_bound; /* most bytes of that kernel live at once: no plan is lower */
-    /* constants are read once and stay beside the tiles; else every tile streams them */
-    bool weights_stay;
-    /* DMA moves tiles while others are computed: loaded and stored tiles have two slots */
-    bool overlap;
     int64_t weight_bytes;                     /* constants read by the region */
     double time_untiled, time_tiled, benefit; /* seconds */
     /* of time_tiled: pipes that wait for each other where buffers share memory */
