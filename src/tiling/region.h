@@ -86,7 +86,7 @@ typedef struct ot_region {
      * (bufplan.h), weights that stay included */
     int64_t working_set;
     int64_t working_set_bound; /* most bytes of that kernel live at once: no plan is lower */
-    int64_t weight_bytes;                     /* constants read by the region */
+    int64_t weight_bytes;      /* constants read by the region */
     double time_untiled, time_tiled, benefit; /* seconds */
     /* of time_tiled: pipes that wait for each other where buffers share memory */
     double stall;

@@ -130,12 +130,12 @@ void ot_pb_free(ProtobufCMessage *message);
 ot_status ot_pb_unpack(const void *bytes, size_t n, ot_arena *a, ot_diag *d,
                        Onnx__ModelProto **out) OT_MUST_USE;
 
-/* Whether `block` (NULL: yes) goes with the arena of its model; it is a message of an attribute,
- * which goes when it is released. */
+/* Whether `block` (NULL: yes) goes with the arena of its model; it is small. */
 bool ot_pb_pools(const void *block);
-bool ot_pb_is_apart(const void *block);
-/* A copy of `size` bytes that goes with a. NULL: no memory. */
-void *ot_pb_pool(ot_arena *a, const void *bytes, size_t size) OT_MUST_USE;
+bool ot_pb_is_small(const void *block);
+/* The attribute in n bytes, all of whose parts are small, as one that goes with a. NULL: no
+ * memory. */
+Onnx__AttributeProto *ot_pb_pool(ot_arena *a, const uint8_t *bytes, size_t n) OT_MUST_USE;
 
 /* share_attributes.c: nodes of g, a graph of a model whose small parts lie in a, share attributes
  * that say the same. Fails: OT_E_NOMEM; some are shared then. */

@@ -26,9 +26,10 @@ const char *ot_domain(const char *s) { return !s || strcmp(s, "ai.onnx") == 0 ? 
 /* ---- protobuf-c's memory ---- */
 
 /* Messages are many and small: what has less than POOLED bytes lies in an arena that outlives it,
- * and goes with that; the rest has a block of its own. Attributes lie apart, in slabs that go with
- * the last of them, as nodes may share them (share_attributes.c). A mark in front of each says
- * where it is: 0, it is pooled; even, the size of its block; odd, its slab, at the byte before.
+ * and goes with that; the rest has a block of its own. Attributes lie apart with what they hold, in
+ * slabs that go with the last of it, as nodes may share them (share_attributes.c). A mark in front
+ * of each says where it is: 0, it is pooled; even, the size of its block; odd, its slab, at the
+ * byte before.
  * Where accesses are checked, all have blocks. */
 #define PB_HEADER 16u      /* keeps 16-byte alignment */
 #if defined(__has_feature) /* clang's way to say it */
@@ -46,14 +47,16 @@ const char *ot_domain(const char *s) { return !s || strcmp(s, "ai.onnx") == 0 ? 
 
 typedef struct slab {
     size_t bytes; /* of its block */
-    size_t held;  /* messages in it, and the model that is unpacked into it */
+    size_t held;  /* blocks in it, and the model that is unpacked into it */
 } slab;
 
 typedef struct pb_memory {
-    ot_arena *a;  /* NULL: nothing is pooled */
-    slab *slab;   /* that is filled; NULL: none yet */
-    size_t taken; /* bytes of it */
-    bool failed;  /* there was no memory */
+    ot_arena *a;    /* NULL: nothing is pooled */
+    slab *slab;     /* that is filled; NULL: none yet */
+    size_t taken;   /* bytes of it */
+    bool pools_all; /* attributes, too */
+    bool apart;     /* an attribute is read: what comes now is its own */
+    bool failed;    /* there was no memory */
 } pb_memory;
 
 static void let_go(slab *x)
@@ -61,10 +64,10 @@ static void let_go(slab *x)
     if (x && --x->held == 0) (void)!ot_hook_alloc(x, x->bytes, 0);
 }
 
-/* An attribute's message; NULL: no memory. */
-static void *take_apart(pb_memory *in)
+/* A small block in a slab; NULL: no memory. */
+static void *take_apart(pb_memory *in, size_t size)
 {
-    const size_t room = sizeof(uintptr_t) + sizeof(Onnx__AttributeProto);
+    const size_t room = sizeof(uintptr_t) + (size + 7) / 8 * 8;
     if (!in->slab || in->slab->bytes - in->taken < room) {
         const size_t full = in->slab ? in->slab->bytes : 0;
         const size_t bytes = full == 0 ? FIRST_SLAB : full < LAST_SLAB ? 2 * full : LAST_SLAB;
@@ -83,13 +86,25 @@ static void *take_apart(pb_memory *in)
     return p + sizeof mark;
 }
 
+/* Whether a block of that size is an attribute's, by the messages, in the order of the file. What
+ * is taken for another's goes with its slab then, or with the arena. */
+static bool is_apart(pb_memory *in, size_t size)
+{
+    if (size == sizeof(Onnx__AttributeProto))
+        in->apart = true;
+    else if (size == sizeof(Onnx__NodeProto) || size == sizeof(Onnx__TensorProto) ||
+             size == sizeof(Onnx__ValueInfoProto))
+        in->apart = false;
+    return in->apart;
+}
+
 static void *pb_alloc(void *context, size_t size)
 {
     pb_memory *in = context;
     const bool pooled = in && in->a && size < POOLED;
-    const bool apart = pooled && size == sizeof(Onnx__AttributeProto);
+    const bool apart = pooled && !in->pools_all && is_apart(in, size);
     size_t total = size <= SIZE_MAX - PB_HEADER - 1 ? (size + PB_HEADER + 1) & ~(size_t)1 : 0;
-    char *p = apart       ? take_apart(in)
+    char *p = apart       ? take_apart(in, size)
               : pooled    ? ot_alloc(in->a, sizeof total + size)
               : total > 0 ? ot_hook_alloc(NULL, 0, total)
                           : NULL;
@@ -123,12 +138,16 @@ static void pb_free(void *context, void *pointer)
 
 bool ot_pb_pools(const void *block) { return !block || mark_of(block) == 0; }
 
-bool ot_pb_is_apart(const void *block) { return (mark_of(block) & 1) != 0; }
-
-void *ot_pb_pool(ot_arena *a, const void *bytes, size_t size)
+bool ot_pb_is_small(const void *block)
 {
-    char *p = ot_alloc(a, sizeof(uintptr_t) + size); /* its mark is 0 */
-    return p ? memcpy(p + sizeof(uintptr_t), bytes, size) : NULL;
+    return !block || mark_of(block) == 0 || (mark_of(block) & 1);
+}
+
+Onnx__AttributeProto *ot_pb_pool(ot_arena *a, const uint8_t *bytes, size_t n)
+{
+    pb_memory in = {.a = a, .pools_all = true};
+    ProtobufCAllocator allocator = {pb_alloc, pb_free, &in};
+    return onnx__attribute_proto__unpack(&allocator, n, bytes);
 }
 
 void ot_pb_release(void *pointer) { pb_free(NULL, pointer); }

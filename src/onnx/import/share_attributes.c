@@ -25,7 +25,7 @@ typedef struct sharing {
     size_t n_slots, n;
 } sharing;
 
-/* All that it holds goes with the arena, and nobody asks which message it is. */
+/* All that it holds is small, and nobody asks which message it is. */
 static bool is_plain(const Onnx__AttributeProto *p)
 {
     const Onnx__AttributeProto__AttributeType type = ot_attr_type(p);
@@ -39,8 +39,8 @@ static bool is_plain(const Onnx__AttributeProto *p)
         p->n_strings > 0 || p->n_tensors > 0 || p->n_graphs > 0 || p->n_sparse_tensors > 0 ||
         p->n_type_protos > 0 || p->ref_attr_name)
         return false;
-    return ot_pb_pools(p->name) && ot_pb_pools(p->doc_string) && ot_pb_pools(p->s.data) &&
-           ot_pb_pools(p->floats) && ot_pb_pools(p->ints);
+    return ot_pb_is_small(p) && ot_pb_is_small(p->name) && ot_pb_is_small(p->doc_string) &&
+           ot_pb_is_small(p->s.data) && ot_pb_is_small(p->floats) && ot_pb_is_small(p->ints);
 }
 
 static bool says_same(const Onnx__AttributeProto *p, const uint8_t *bytes, size_t n)
@@ -79,12 +79,12 @@ static bool share(sharing *x, Onnx__AttributeProto **p)
     while (x->slots[at].p && (x->slots[at].hash != hash || !says_same(x->slots[at].p, bytes, n)))
         at = (at + 1) & (x->n_slots - 1);
     if (!x->slots[at].p) {
-        Onnx__AttributeProto *own = ot_pb_pool(x->a, *p, sizeof **p);
+        Onnx__AttributeProto *own = ot_pb_pool(x->a, bytes, n);
         if (!own) return false;
         x->slots[at] = (shared){hash, own};
         x->n++;
     }
-    ot_pb_release(*p); /* what it holds is pooled */
+    ot_pb_free(&(*p)->base);
     *p = x->slots[at].p;
     return true;
 }
@@ -96,7 +96,7 @@ ot_status ot_share_attributes(const Onnx__GraphProto *g, ot_arena *a, ot_diag *d
     for (size_t k = 0; ok && k < g->n_node; k++)
         for (size_t j = 0; ok && j < g->node[k]->n_attribute; j++) {
             Onnx__AttributeProto **p = &g->node[k]->attribute[j];
-            if (ot_pb_is_apart(*p) && is_plain(*p)) ok = share(&x, p);
+            if (!ot_pb_pools(*p) && is_plain(*p)) ok = share(&x, p);
         }
     ot_arena_free(x.scratch);
     return ok ? OT_OK : ot_fail_nomem(d);
