@@ -231,9 +231,27 @@ static ot_status publish(ot_infer *c, ot_value *v, const ot_known *known)
     return OT_OK;
 }
 
+/* Outputs of an If have what shape_branches.c found in the branch that is taken. */
+static ot_status publish_taken(ot_infer *c)
+{
+    for (uint32_t k = 0; k < c->n->n_out; k++) {
+        const ot_id id = c->n->out[k];
+        int64_t elems;
+        if (id == OT_NONE || !c->known[id].valid) continue;
+        ot_value *v = &c->g->values[id];
+        const bool fits = ot_value_elems(v, &elems) && elems == (int64_t)c->known[id].n &&
+                          elems <= (int64_t)limit_of(v->dtype) &&
+                          ot_known_is_float(v->dtype) == (c->known[id].f != NULL);
+        if (!fits) c->known[id] = (ot_known){0};
+        OT_TRY(publish(c, v, &c->known[id]));
+    }
+    return OT_OK;
+}
+
 ot_status ot_known_propagate(ot_infer *c)
 {
     const ot_node *n = c->n;
+    if (n->op == OT_OP_If) return publish_taken(c);
     /* a Split whose parts would take quadratic time to place */
     if (n->n_out > OT_KNOWN_MAX) return OT_OK;
     if (n->op != OT_OP_Constant && !starts_chain(n->op) && ot_shape_known(c, 0) == NULL)

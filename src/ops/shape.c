@@ -148,12 +148,25 @@ static ot_status copy_outer(ot_infer *c, ot_id id)
     return OT_OK;
 }
 
+/* What the branch of an If handed on stays known in a graph that had shapes, at the same size: a
+ * copy has no file to read branches from. */
+static void keep_taken(ot_infer *c, ot_id id)
+{
+    const ot_graph *g = c->g;
+    const ot_value *v = &g->values[id];
+    if (v->producer == OT_NONE || g->nodes[v->producer].op != OT_OP_If || !g->model->shaped ||
+        c->lenient || c->bound || !(v->known || v->known_floats))
+        return;
+    c->known[id] = (ot_known){.n = v->known_n, .valid = true, .i = v->known, .f = v->known_floats};
+}
+
 /* Reset what this pass sets, take initializers' shapes and contents. */
 static ot_status start_values(ot_infer *c)
 {
     ot_graph *g = c->g;
     for (ot_id id = 0; id < g->n_values; id++) {
         ot_value *v = &g->values[id];
+        keep_taken(c, id);
         v->known = NULL;
         v->known_floats = NULL;
         v->known_n = 0;
@@ -313,7 +326,7 @@ static void set_static(ot_infer *c, ot_node *n)
         v->is_const = constant;
         all = all && (constant || v->known != NULL || v->known_floats != NULL);
     }
-    n->is_static = all;
+    n->is_static = all && n->op != OT_OP_If; /* it reads what its branches do */
 }
 
 /* A Loop of no iterations, as shape arithmetic says: its body need not even be possible at this

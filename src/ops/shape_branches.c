@@ -135,10 +135,33 @@ static bool is_decided(const ot_infer *c, bool *yes)
     return true;
 }
 
+/* What the branch that is taken hands on is known outside where it is inside: exporters write the
+ * repeats of a Tile as an If (known.c). */
+static void take_contents(ot_infer *c, const ot_graph *body)
+{
+    for (uint32_t k = 0; k < c->n->n_out && k < body->n_outputs; k++) {
+        const ot_value *x = &body->values[body->outputs[k]];
+        if (c->n->out[k] == OT_NONE || !(x->known || x->known_floats)) continue;
+        c->known[c->n->out[k]] = (ot_known){
+            .n = x->known_n, .valid = true, .i = x->known, .f = x->known_floats};
+    }
+}
+
 static void call_outputs(ot_infer *c)
 {
     ot_graph *body;
     if (ot_inferred_body(c->g, c->n, NULL, &body) == OT_OK && body) if_outputs(c, body, body);
+}
+
+/* Output k, a vector as short as a shape, is of a branch that is known and might say what is in
+ * it. */
+static bool wants_contents(const ot_infer *c, uint32_t k)
+{
+    const ot_value *v = &c->g->values[c->n->out[k]];
+    bool yes;
+    int64_t n;
+    return c->n->op == OT_OP_If && !c->known[c->n->out[k]].valid && ot_known_is_int(v->dtype) &&
+           ot_value_elems(v, &n) && n <= OT_RANK_MAX && is_decided(c, &yes);
 }
 
 /* A graph that had shapes keeps them; a body of the file has those that the file states. */
@@ -147,7 +170,8 @@ static bool keeps_shapes(const ot_infer *c)
     bool all = !c->lenient;
     for (uint32_t k = 0; k < c->n->n_out; k++) {
         const ot_value *v = c->n->out[k] == OT_NONE ? NULL : &c->g->values[c->n->out[k]];
-        all = all && (!v || (c->g->model->shaped && ot_value_is_static(v)));
+        all = all &&
+              (!v || (c->g->model->shaped && ot_value_is_static(v) && !wants_contents(c, k)));
     }
     return all;
 }
@@ -163,6 +187,7 @@ static void control_outputs(ot_infer *c)
     const ot_graph *other = op == OT_OP_If && !decided ? body_of(c, "else_branch") : body;
     if (!body || !other) return;
     if (op == OT_OP_If) if_outputs(c, body, other);
+    if (decided) take_contents(c, body);
     if (op == OT_OP_Loop) loop_outputs(c, body);
     if (op == OT_OP_Scan) scan_outputs(c, body);
 }

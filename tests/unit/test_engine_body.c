@@ -249,6 +249,56 @@ static void bodies_are_imported(void **state)
     wire_reset();
 }
 
+/* How torch writes x.tile(2, 3): what repeats x stands in the branch that is taken, in front of it
+ * what the graph around knows. */
+static wire repeats_of_branch(uint8_t taken)
+{
+    static const int64_t three[] = {3}, two[] = {2};
+    wire yes = W(x_plain(IN_GRAPH, "Concat", "two three", "t", x_attr_int("axis", 0)),
+                 w_str(2, "yes"), w_msg(5, x_tensor("three", OT_I64, DIMS(1), three, 8)),
+                 w_msg(12, x_value_info("t", OT_I64, DIMS(-1))));
+    wire no = W(x_plain(IN_GRAPH, "Concat", "two two", "e", x_attr_int("axis", 0)), w_str(2, "no"),
+                w_msg(12, x_value_info("e", OT_I64, DIMS(-1))));
+    wire branches = W(x_attr_graph("then_branch", yes), x_attr_graph("else_branch", no));
+    wire g = W(w_msg(1, x_node("If", "c", "r", "if", branches)),
+               x_plain(IN_GRAPH, "Tile", "x r", "y", W_NONE), w_str(2, "g"),
+               w_msg(5, x_tensor("two", OT_I64, DIMS(1), two, 8)),
+               w_msg(5, x_tensor("c", OT_BOOL, DIMS(1), &taken, 1)),
+               w_msg(11, x_value_info("x", OT_F32, DIMS(4, 5))),
+               w_msg(12, x_value_info("y", OT_F32, DIMS(-1, -1))));
+    return x_model(8, 17, g);
+}
+
+static void taken_branches_hand_on_contents(void **state)
+{
+    (void)state;
+    for (uint8_t taken = 0; taken < 2; taken++) {
+        wire file = repeats_of_branch(taken);
+        ot_diag d = {0};
+        ot_model *m, *copy;
+        assert_int_equal(ot_import_memory(file.data, file.n, NULL, &d, &m), OT_OK);
+        for (int round = 0; round < 2; round++) { /* a graph that has shapes is inferred again */
+            assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+            assert_int_equal(ot_model_clone(m, &copy), OT_OK);
+            assert_int_equal(ot_infer_shapes(copy->graph, NULL, 0), OT_OK);
+            for (int k = 0; k < 2; k++) {
+                const ot_graph *g = k ? copy->graph : m->graph;
+                const ot_value *r = &g->values[ot_value_find(g, "r")],
+                               *y = &g->values[ot_value_find(g, "y")];
+                assert_non_null(r->known);
+                assert_int_equal(r->known_n, 2);
+                assert_int_equal(y->rank, 2);
+                assert_int_equal(y->dims[0], 8);
+                assert_int_equal(y->dims[1], taken ? 15 : 10);
+                assert_false(g->nodes[0].is_static); /* it reads what its branches do */
+            }
+            ot_model_free(copy);
+        }
+        ot_model_free(m);
+        wire_reset();
+    }
+}
+
 /* ---- running subgraphs; arena memory is poisoned as soon as the plan gives it up ---- */
 
 static const char head[] = "  input %x : float32[2]\n  init %yes : bool[] = [1]\n  init %no : "
@@ -440,6 +490,7 @@ int main(void)
         cmocka_unit_test(functions_are_checked),
         cmocka_unit_test(towers_are_refused),
         cmocka_unit_test(bodies_are_imported),
+        cmocka_unit_test(taken_branches_hand_on_contents),
         cmocka_unit_test(branches_hand_out_what_is_not_theirs),
         cmocka_unit_test(loops_carry_states),
         cmocka_unit_test(bodies_nest),
