@@ -204,8 +204,13 @@ static void print_decl(const ot_printer *p, const char *keyword, const ot_value 
     start_line(p);
     fprintf(p->f, "%s ", keyword);
     print_name(p, v->name);
-    print_type(p, v);
-    if (v->init) print_contents(p, v->init);
+    if (v->init) { /* an input may leave open what its default has */
+        fprintf(p->f, " : %s", ot_dtype_name(v->init->dtype));
+        print_dims(p, v->init->rank, v->init->dims);
+        print_contents(p, v->init);
+    } else {
+        print_type(p, v);
+    }
     fputc('\n', p->f);
 }
 
