@@ -132,6 +132,13 @@ static inline int64_t ot_ceil_div(int64_t a, int64_t b) /* b > 0; rounds towards
 {
     return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
+
+/* Tiles of `tile` along `extent` (tile > 0); UINT32_MAX: so many or more. */
+static inline uint32_t ot_tile_count(int64_t extent, int64_t tile)
+{
+    const int64_t n = ot_ceil_div(extent, tile);
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
 static inline int64_t ot_floor_div(int64_t a, int64_t b) /* b > 0; rounds towards -inf */
 {
     return a >= 0 ? a / b : -((-a + b - 1) / b);

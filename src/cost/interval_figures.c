@@ -88,7 +88,7 @@ ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_option
 static void fill_count(dim_count *x, int64_t extent, int64_t tile)
 {
     x->tile = tile;
-    x->n = (uint32_t)ot_ceil_div(extent, tile);
+    x->n = ot_tile_count(extent, tile);
     x->dead = false;
     x->halo = x->overlap = extent % tile != 0;
     x->n_at = x->n > 2 ? 3 : 2;

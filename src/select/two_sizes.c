@@ -38,7 +38,7 @@ static ot_status resize(const ot_candidates *x, const ot_graph *small, const ot_
         ot_why why;
         if (r.n_dims != 1 || !ot_value_is_static(v)) continue;
         r.dims[0].extent = v->dims[sink->axis[0]];
-        r.dims[0].n_tiles = (uint32_t)ot_ceil_div(r.dims[0].extent, r.dims[0].tile);
+        r.dims[0].n_tiles = ot_tile_count(r.dims[0].extent, r.dims[0].tile);
         OT_TRY(ot_form_recall_legal(x->small_memo, small, &r, r.form, &legal, &why));
         if (legal) out[(*kept)++] = r;
     }

@@ -52,7 +52,7 @@ static void look_at(const ot_form_tiles *t, looking *l)
         if (!ot_value_is_static(&large->values[l->r.values[v].value])) large = NULL;
     if (large) l->t.g = large;
     l->r.dims[0].extent = extent_of(l->t.g, t->r, dim->sink);
-    l->r.dims[0].n_tiles = (uint32_t)ot_ceil_div(l->r.dims[0].extent, dim->tile);
+    l->r.dims[0].n_tiles = ot_tile_count(l->r.dims[0].extent, dim->tile);
     l->n = l->r.dims[0].n_tiles < FIRST_MAX + INNER ? l->r.dims[0].n_tiles : FIRST_MAX + INNER;
 }
 

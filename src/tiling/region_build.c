@@ -133,7 +133,7 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
         const ot_value *sink = &g->values[w->sink];
         out->dims[d].extent = sink->dims[c->axes[d]];
         out->dims[d].tile = c->tile[d];
-        out->dims[d].n_tiles = (uint32_t)ot_ceil_div(out->dims[d].extent, c->tile[d]);
+        out->dims[d].n_tiles = ot_tile_count(out->dims[d].extent, c->tile[d]);
         out->dims[d].sink = w->number[w->sink];
     }
     /* a region's share, not the graph's */

@@ -80,8 +80,10 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
     OT_TRY(ot_target_load(targets[(h >> 8) & 3], 0, d, &t));
     t.fast_bytes = 1024 << ((h >> 10) & 7);
     ot_status s = ot_plan_graph(m->graph, &t, &o, &p);
-    if (s == OT_OK && check_plan_and_prices(m->graph, p, &t, &o, d) != OT_OK)
+    if (s == OT_OK && check_plan_and_prices(m->graph, p, &t, &o, d) != OT_OK) {
+        fprintf(stderr, "%s\n", d->message);
         OT_BUG("the plan check refuses the plan");
+    }
     if (s == OT_OK && o.detail) s = report(m->graph, p, &t, &o, h);
     if (s == OT_OK && p->n_regions > 0) s = ot_overlay(m->graph, p);
     if (s == OT_OK && p->n_regions > 0) s = ot_fold_static(m->graph, p);
