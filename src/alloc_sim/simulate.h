@@ -160,6 +160,10 @@ ot_status ot_sim_list_held(const ot_sim_schedule *p, const ot_sim_step *last, ot
 /* Bytes of v as the runtime computes with it: half precision, for which a CPU has few
  * implementations, is held in float32. false: not known, or more than any memory has. */
 bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes);
+
+/* Bytes that the implementation of n, which has operands and results of 8 bits, holds besides them;
+ * 0: none, or not known. */
+int64_t ot_sim_scratch_on_bytes(const ot_graph *g, const ot_node *n);
 /* Values that take no memory of their own as activations. */
 static inline bool ot_is_fixed(const ot_graph *g, ot_id v)
 {

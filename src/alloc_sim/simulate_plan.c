@@ -11,8 +11,7 @@
 
 #include <math.h>
 
-#define ADDRESS 8     /* bytes of one */
-#define LARGE   10000 /* nodes */
+#define LARGE 10000 /* nodes */
 
 typedef struct maker {
     const ot_graph *g;
@@ -251,30 +250,11 @@ static int64_t selected_bytes(const maker *m, const ot_node *n, uint32_t k)
     return bytes;
 }
 
-/* What an implementation of 8-bit tensors holds: where each tap of a convolution's windows begins,
- * or what a mean is made of in float32. */
-static int64_t scratch_on_bytes(const maker *m, const ot_node *n)
-{
-    const ot_value *x = &m->g->values[n->in[0]], *y = &m->g->values[n->out[0]];
-    int64_t bytes = 0, taps = 1;
-    if (n->op == OT_OP_AveragePool) return ot_sim_held_bytes(x, &bytes) ? bytes : 0;
-    if ((n->op != OT_OP_Conv && n->op != OT_OP_QLinearConv) || !ot_value_elems(y, &bytes) ||
-        y->rank < 3 || y->dims[0] <= 0 || y->dims[1] <= 0)
-        return 0;
-    const ot_value *w = &m->g->values[n->in[n->op == OT_OP_Conv ? 1 : 3]];
-    for (int32_t k = 2; k < w->rank; k++)
-        if (!ot_mul_i64(taps, w->dims[k], &taps)) return 0;
-    bytes /= y->dims[0] * y->dims[1]; /* pixels */
-    if (taps == 1 || !ot_mul_i64(bytes, taps, &bytes) || !ot_mul_i64(bytes, ADDRESS, &bytes))
-        return 0;
-    return bytes <= OT_SIM_MOST_BYTES ? bytes : 0;
-}
-
 /* What an implementation holds besides operands and results, or what is inside of the node does. */
 static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
 {
     if (m->bytes.nodes[n - m->g->nodes] || (n->op == OT_OP_QLinearConv && n->n_in > 3))
-        return (ot_sim_scratch){.bytes = {scratch_on_bytes(m, n)}};
+        return (ot_sim_scratch){.bytes = {ot_sim_scratch_on_bytes(m->g, n)}};
     if (n->inner.bytes < 0) m->p->n_unknown++;
     if (n->inner.bytes > 0)
         return (ot_sim_scratch){.bytes = {ot_min(n->inner.bytes, OT_SIM_MOST_BYTES)}};
