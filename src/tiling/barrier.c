@@ -3,6 +3,8 @@
 #include "sequence.h"
 
 #define FEW_OPERANDS 32
+/* of a tensor: no memory holds it, and sums over several stay exact in 64 bits and in doubles */
+#define MOST_BYTES (INT64_C(1) << 48)
 
 static ot_why opaque_reason(const ot_graph *g, const ot_node *n)
 {
@@ -25,6 +27,13 @@ static ot_why uncut_reason(const ot_graph *g, const ot_node *n)
     return OT_WHY_NOT_CUT;
 }
 
+static bool is_too_large(const ot_value *v)
+{
+    int64_t bytes;
+    if (ot_dtype_bits(v->dtype) == 0) return false;
+    return !ot_value_bytes(v, &bytes) || bytes > MOST_BYTES;
+}
+
 static ot_why shape_reason(const ot_seq *s, const ot_node *n)
 {
     const ot_graph *g = s->g;
@@ -32,10 +41,12 @@ static ot_why shape_reason(const ot_seq *s, const ot_node *n)
         ot_id v = n->in[k];
         if (v != OT_NONE && !g->values[v].is_tensor) return OT_WHY_NO_TENSOR;
         if (v != OT_NONE && !ot_value_is_static(&g->values[v])) return OT_WHY_INPUT_SHAPE;
+        if (v != OT_NONE && is_too_large(&g->values[v])) return OT_WHY_TOO_LARGE;
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
         if (v != OT_NONE && !ot_value_is_static(&g->values[v])) return OT_WHY_OUTPUT_SHAPE;
+        if (v != OT_NONE && is_too_large(&g->values[v])) return OT_WHY_TOO_LARGE;
     }
     return OT_WHY_NONE;
 }
