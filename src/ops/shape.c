@@ -204,14 +204,15 @@ static bool fully_known(int32_t rank, const int64_t *d)
 /* Whether extents that are stated of what n makes count where inference knows none. Those of the
  * file may be of the one size that it was made with: they do behind an operator without a rule,
  * all of whose operands are known to the last extent. Those of the rewriter's bodies, and of graphs
- * that have had shapes before, are our own. */
+ * that have had shapes before, are our own, but of operators that are not known. */
 static bool believes_stated(const ot_infer *c)
 {
     const ot_node *n = c->n;
     if (c->impossible)
         return false; /* text may state what cannot be made: a file is read without */
+    if (strcmp(n->domain, OT_TILE_DOMAIN) == 0) return true;
     const bool ours = !c->lenient && (c->g->parent != NULL || c->g->model->shaped);
-    if (ours || strcmp(n->domain, OT_TILE_DOMAIN) == 0) return true;
+    if (ours && (n->op != OT_OP_OPAQUE || ot_access_known(n) || n->calls_function)) return true;
     if (n->op != OT_OP_OPAQUE && (c->lenient || ot_shape_rule_of(n->op) != NULL)) return false;
     if (!n->domain[0] && ot_access_known(n))
         return false; /* a rule beside ops.def (shape_extra.c) */
