@@ -18,10 +18,10 @@
 #define STEPS_SAVE 0.05
 /* of what the untiled model scores: what smaller tiles must save that take longer */
 #define SLOWER_SAVES 300
-#define STARTS_RICH  3    /* the same where plans that pay for kept bytes are among them */
-#define STARTS       2    /* plans from which sets are looked for */
-#define ROUNDS       4    /* through all regions */
-#define MOST_WORK    8000 /* nodes that are written and simulated: a tenth of a second */
+#define STARTS_RICH  3     /* the same where plans that pay for kept bytes are among them */
+#define STARTS       2     /* plans from which sets are looked for */
+#define ROUNDS       4     /* through all regions */
+#define MOST_WORK    40000 /* nodes that are written and simulated: half a second */
 
 static bool same_region(const ot_region *a, const ot_region *b)
 {
