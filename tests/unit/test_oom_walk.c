@@ -97,7 +97,7 @@ static void test_every_allocation_may_fail(void **state)
         if (access(path, F_OK) == 0) fail_msg("a file is left behind when allocation %ld fails", k);
     }
     ot_set_alloc_hook(NULL);
-    assert_true(k > 500); /* the walk saw what it came for */
+    assert_true(k > 30); /* small messages share blocks, but under sanitizers: hundreds there */
     assert_int_equal(unlink(path), 0);
     wire_reset();
 }
