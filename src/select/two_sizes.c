@@ -124,27 +124,14 @@ static int64_t most_there(const ot_candidates *x, int64_t bytes, int64_t most)
     return there < 0x1p60 ? (int64_t)there : INT64_MAX;
 }
 
-ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n, int64_t most,
-                             int64_t *bytes)
+/* *small: the graph at the smaller size; NULL: a score there does not count. */
+static ot_status find_small(ot_candidates *x, const ot_graph **small)
 {
-    const ot_graph *small = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
-    ot_simulated at;
-    if (x->at_design || !small || *bytes == INT64_MAX || x->untiled.growth <= 0) return OT_OK;
-    OT_TRY(look_small(x, small));
-    if (x->small_base.process == 0) return OT_OK;
-    OT_TRY(simulate_once(x, small, regions, n, most_there(x, *bytes, most), &at));
-    const ot_sim_figures f = at.figures;
-    if (!at.is_written) return OT_OK;
-    if (f.is_cut) {
-        *bytes = INT64_MAX;
-        return OT_OK;
-    }
-    const ot_score_base *base = &x->small_base;
-    const double there = (double)ot_score_bytes(&f, base) / (double)base->untiled,
-                 here = (double)x->base.untiled;
-    if (ot_dbg['P'])
-        fprintf(stderr, "> Smaller size: %.2f MB, x%.3f\n", (double)f.growth / 1048576.0, there);
-    *bytes = (int64_t)(((double)*bytes + there * here) / 2);
+    const ot_graph *g = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
+    *small = NULL;
+    if (x->at_design || !g || x->untiled.growth <= 0) return OT_OK;
+    OT_TRY(look_small(x, g));
+    if (x->small_base.process > 0) *small = g;
     return OT_OK;
 }
 
@@ -155,16 +142,37 @@ static double as_here(const ot_candidates *x, const ot_sim_figures *f)
            (double)x->base.untiled;
 }
 
+ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n, int64_t most,
+                             int64_t *bytes)
+{
+    const ot_graph *small;
+    ot_simulated at;
+    if (*bytes == INT64_MAX) return OT_OK;
+    OT_TRY(find_small(x, &small));
+    if (!small) return OT_OK;
+    OT_TRY(simulate_once(x, small, regions, n, most_there(x, *bytes, most), &at));
+    const ot_sim_figures *f = &at.figures;
+    if (!at.is_written) return OT_OK;
+    if (f->is_cut) {
+        *bytes = INT64_MAX;
+        return OT_OK;
+    }
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Smaller size: %.2f MB, x%.3f\n", (double)f->growth / 1048576.0,
+                (double)ot_score_bytes(f, &x->small_base) / (double)x->small_base.untiled);
+    *bytes = (int64_t)(((double)*bytes + as_here(x, f)) / 2);
+    return OT_OK;
+}
+
 ot_status ot_candidates_small_first(ot_candidates *x, const ot_region *regions, uint32_t n,
                                     int64_t most, int64_t *here)
 {
-    const ot_graph *small = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
+    const ot_graph *small;
     ot_simulated at;
     *here = most < INT64_MAX / 2 && x->g->model->dynamic_dims ? 2 * most : most;
-    if (x->at_design || !small || most >= INT64_MAX / 2 || x->untiled.growth <= 0 || ot_dbg['P'])
-        return OT_OK;
-    OT_TRY(look_small(x, small));
-    if (x->small_base.process == 0 || x->base.untiled <= 0) return OT_OK;
+    if (most >= INT64_MAX / 2 || x->base.untiled <= 0 || ot_dbg['P']) return OT_OK;
+    OT_TRY(find_small(x, &small));
+    if (!small) return OT_OK;
     OT_TRY(simulate_once(x, small, regions, n, most_there(x, 0, most), &at));
     if (!at.is_written) return OT_OK;
     *here = at.figures.is_cut ? -1 : (int64_t)fmax(-1, (double)*here + 2 - as_here(x, &at.figures));
