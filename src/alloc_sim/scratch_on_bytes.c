@@ -18,7 +18,7 @@ typedef struct conv_on_bytes {
     const ot_value *w; /* [channels, channels of a group, kernel...] */
     ot_id zero;        /* of the weights; OT_NONE: 0 */
     int64_t pixels, taps, groups;
-    bool steps; /* over its input */
+    bool is_strided;
 } conv_on_bytes;
 
 static ot_id operand(const ot_node *n, uint32_t k) { return n->n_in > k ? n->in[k] : OT_NONE; }
@@ -45,15 +45,13 @@ static bool start(const ot_graph *g, const ot_node *n, conv_on_bytes *c)
 {
     const ot_value *y = &g->values[n->out[0]];
     int64_t elems;
-    *c = (conv_on_bytes){.taps = 1, .groups = ot_attr_int(n, "group", 1)};
+    *c = (conv_on_bytes){
+        .taps = 1, .groups = ot_attr_int(n, "group", 1), .is_strided = ot_sim_is_strided(n)};
     if (!operands_of(g, n, c) || !ot_value_elems(y, &elems) || y->rank < 3 || y->dims[0] <= 0 ||
         y->dims[1] <= 0 || c->w->rank != y->rank || !ot_value_is_static(c->w))
         return false;
     for (int32_t k = 2; k < c->w->rank; k++)
         if (!ot_mul_i64(c->taps, c->w->dims[k], &c->taps)) return false;
-    size_t n_strides = 0;
-    const int64_t *strides = ot_attr_ints(n, "strides", &n_strides);
-    for (size_t k = 0; k < n_strides; k++) c->steps |= strides[k] > 1;
     c->pixels = elems / y->dims[0] / y->dims[1];
     return true;
 }
@@ -90,7 +88,7 @@ static int64_t bytes_of_pixel(const ot_graph *g, const conv_on_bytes *c)
         return -1;
     if (takes_as_they_are(g, c)) return c->taps == 1 ? 0 : addresses;
     if (is_depthwise(c)) return ot_add_i64(sums, addresses, &sums) ? sums : -1;
-    if (c->taps == 1 && !c->steps) return sums;
+    if (c->taps == 1 && !c->is_strided) return sums;
     return ot_add_i64(sums, windows, &sums) ? sums : -1;
 }
 

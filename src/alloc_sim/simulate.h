@@ -161,9 +161,20 @@ ot_status ot_sim_list_held(const ot_sim_schedule *p, const ot_sim_step *last, ot
  * implementations, is held in float32. false: not known, or more than any memory has. */
 bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes);
 
+/* A convolution's windows are not one beside another. */
+static inline bool ot_sim_is_strided(const ot_node *n)
+{
+    size_t rank = 0;
+    const int64_t *strides = ot_attr_ints(n, "strides", &rank);
+    bool any = false;
+    for (size_t k = 0; k < rank; k++) any |= strides[k] > 1;
+    return any;
+}
+
 /* Bytes that the implementation of n, which has operands and results of 8 bits, holds besides them;
  * 0: none, or not known. */
 int64_t ot_sim_scratch_on_bytes(const ot_graph *g, const ot_node *n);
+
 /* Values that take no memory of their own as activations. */
 static inline bool ot_is_fixed(const ot_graph *g, ot_id v)
 {

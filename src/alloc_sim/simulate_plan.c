@@ -215,17 +215,13 @@ static int64_t unfolded(const maker *m, const ot_node *n)
         return 0;
     const ot_value *w = &m->g->values[n->in[1]], *y = &m->g->values[n->out[0]];
     int64_t pixels = 1, taps = 1, bytes;
-    bool steps = false;
     if (ot_value_is_precomputed(m->g, n->in[1]) || w->rank != y->rank || w->rank < 3 ||
         !ot_value_is_static(w) || !ot_value_is_static(y))
         return 0;
-    size_t n_strides = 0;
-    const int64_t *strides = ot_attr_ints(n, "strides", &n_strides);
-    for (size_t k = 0; k < n_strides; k++) steps |= strides[k] > 1;
     for (int32_t k = 2; k < w->rank; k++)
         if (!ot_mul_i64(pixels, y->dims[k], &pixels) || !ot_mul_i64(taps, w->dims[k], &taps))
             return 0;
-    if (w->dims[0] <= pixels || (taps == 1 && !steps)) return 0;
+    if (w->dims[0] <= pixels || (taps == 1 && !ot_sim_is_strided(n))) return 0;
     const bool ok = ot_mul_i64(pixels, taps, &bytes) && ot_mul_i64(bytes, w->dims[1], &bytes) &&
                     ot_mul_i64(bytes, 4, &bytes);
     return ok && bytes <= OT_SIM_MOST_BYTES ? bytes : 0;
