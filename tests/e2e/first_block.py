@@ -1,13 +1,12 @@
 """Maps that grow from step to step, each normalised by what is global, so that no region cuts them. first_block.py TOOL FOLDER"""
 import json
-import subprocess
 import sys
 
 import numpy as np
 import onnx
 
 from builder import Net, save
-from checks import graphs, nmse, outputs
+from checks import graphs, nmse, outputs, printed
 
 tool, d = sys.argv[1:]
 
@@ -23,16 +22,10 @@ def gated(channels):
     return net.model()
 
 
-def run(*args):
-    r = subprocess.run([tool, *map(str, args)], capture_output=True, text=True)
-    assert r.returncode == 0, r.stderr
-    return r.stdout
-
-
 path, out = save(gated([8, 16, 24, 32, 40, 48]), f'{d}/gated.onnx'), f'{d}/gated_tiled.onnx'
 fed = {'x': np.random.default_rng(0).standard_normal([1, 3, 256, 256], dtype='f4')}
 args = [path, '-o', out, '--goal', 'memory', '--target', 'cpu-generic', '--max-slowdown', 30]
-plan, written = json.loads(run(*args, '--json')), onnx.load(out)
+plan, written = json.loads(printed(tool, *args, '--json')), onnx.load(out)
 onnx.checker.check_model(out)
 block = plan['first_block_bytes']
 assert plan['in_branch'] and 4 << 20 < block <= 0.8 * plan['untiled']['growth_bytes'], plan
@@ -44,7 +37,7 @@ assert [n.op_type for n in body.node] == ['SequenceLength', 'Mul', 'ConstantOfSh
 assert [onnx.numpy_helper.to_array(t).tolist() for t in body.initializer] == [[block // 4]]
 for want, got in zip(outputs(path, fed), outputs(out, fed)):
     assert got.shape == want.shape and nmse(got, want) < 1e-10, nmse(got, want)
-run(*args, '--verify')
+printed(tool, *args, '--verify')
 # time that is not there, another goal
 for more in ['--max-slowdown', 0], ['--goal', 'time']:
-    assert 'first_block_bytes' not in json.loads(run(*args, *more, '--json')), more
+    assert 'first_block_bytes' not in json.loads(printed(tool, *args, *more, '--json')), more

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from builder import Net, save
-from checks import outputs
+from checks import outputs, printed
 
 tool, d = sys.argv[1:]
 
@@ -20,12 +20,6 @@ def chain(shape, opset=17):
         x = net.op('Mul', x, net.op('Sigmoid', x))
     net.output(x, shape)
     return net.model()
-
-
-def run(*args):
-    r = subprocess.run([tool, *map(str, args)], capture_output=True, text=True)
-    assert r.returncode == 0, r.stderr
-    return r.stdout
 
 
 def depth(graph):
@@ -61,7 +55,7 @@ def check(name, shape, scans, opset=17, holds=1.25, sequences=True, more=()):
     """scans: in one another; holds: at most, in sizes of the result."""
     path, out = save(chain(shape, opset), f'{d}/{name}.onnx'), f'{d}/{name}_tiled.onnx'
     args = [path, '-o', out, '--goal', 'memory', '--target', 'cpu-generic', *more]
-    plan, written = json.loads(run(*args, '--json')), onnx.load(out)
+    plan, written = json.loads(printed(tool, *args, '--json')), onnx.load(out)
     onnx.checker.check_model(out, full_check=True)
     assert [r['form'] for r in plan['regions']] == ['scan'], (name, plan['regions'])
     assert depth(written.graph) == scans, (name, depth(written.graph))
@@ -70,7 +64,7 @@ def check(name, shape, scans, opset=17, holds=1.25, sequences=True, more=()):
     fed = {'x': np.random.default_rng(0).standard_normal(shape, dtype='f4')}
     for want, got in zip(outputs(path, fed), outputs(out, fed)):
         assert got.shape == want.shape and np.array_equal(got, want), name
-    run(*args, '--verify')
+    printed(tool, *args, '--verify')
     if holds:
         grown = int(subprocess.run([sys.executable, '-c', GROWTH, out], capture_output=True, text=True, check=True).stdout)
         size = 4 * int(np.prod(shape))

@@ -1,13 +1,12 @@
 """Deep networks whose weights are most of the process. unpacked_weights.py TOOL FOLDER"""
 import json
-import subprocess
 import sys
 
 import numpy as np
 import onnx
 
 from builder import Net, save
-from checks import graphs, nmse, outputs
+from checks import graphs, nmse, outputs, printed
 
 tool, d = sys.argv[1:]
 WRITTEN = 'tile/unpacked/weight'
@@ -27,12 +26,6 @@ def deep(layers, rows, act):
     return net.model()
 
 
-def run(*args):
-    r = subprocess.run([tool, *map(str, args)], capture_output=True, text=True)
-    assert r.returncode == 0, r.stderr
-    return r.stdout
-
-
 def packed(model, least):
     """Convolutions of large weights that a runtime knows."""
     known = {t.name: np.prod(t.dims) * 4 for g in graphs(model.graph) for t in g.initializer}
@@ -43,7 +36,7 @@ for name, model, loops in ('deep', deep(8, 96, 'Relu'), False), ('maps', deep(6,
     path, out = save(model, f'{d}/{name}.onnx'), f'{d}/{name}_tiled.onnx'
     fed = {'x': np.random.default_rng(0).standard_normal([1, 3, *[96 if name == 'deep' else 768] * 2], dtype='f4')}
     args = [path, '-o', out, '--goal', 'memory', '--target', 'cpu-generic', '--max-slowdown', 30]
-    plan, written = json.loads(run(*args, '--json')), onnx.load(out)
+    plan, written = json.loads(printed(tool, *args, '--json')), onnx.load(out)
     onnx.checker.check_model(out)
     least = plan['unpacked_weights_from_bytes']
     assert plan['in_branch'] and plan['data_file'] and not packed(written, least), (name, least, packed(written, least))
@@ -52,17 +45,17 @@ for name, model, loops in ('deep', deep(8, 96, 'Relu'), False), ('maps', deep(6,
     assert len(made) == len({n.input[0] for n in made}) == len(packed(model, least)), (name, len(made))
     assert (len(plan['regions']) > 0) == loops, (name, len(plan['regions']))
     assert plan['tiled']['process_bytes'] < 0.95 * plan['untiled']['process_bytes'], plan
-    assert 'are read as they are' in run(*args)
+    assert 'are read as they are' in printed(tool, *args)
     for want, got in zip(outputs(path, fed), outputs(out, fed)):
         assert got.shape == want.shape and nmse(got, want) < 1e-10, (name, nmse(got, want))
-    run(*args, '--verify')
+    printed(tool, *args, '--verify')
     # time that is not there, one file, another goal: weights are packed as ever
     for more in ['--max-slowdown', 0], ['--single-file'], ['--goal', 'time']:
-        assert 'unpacked_weights_from_bytes' not in json.loads(run(*args, *more, '--json')), more
+        assert 'unpacked_weights_from_bytes' not in json.loads(printed(tool, *args, *more, '--json')), more
 # what a body has instead of a function of the standard stays in order behind a weight that is handed on (bodies of loops name it anew)
 path, out = save(deep(6, 768, 'HardSwish'), f'{d}/functions.onnx'), f'{d}/functions_tiled.onnx'
 args = [path, '-o', out, '--goal', 'memory', '--target', 'cpu-generic', '--max-slowdown', 60]
-assert json.loads(run(*args, '--json'))['unpacked_weights_from_bytes']
+assert json.loads(printed(tool, *args, '--json'))['unpacked_weights_from_bytes']
 bodies = [g for g in graphs(onnx.load(out).graph) if any(n.op_type == 'SequenceInsert' for n in g.node)]
 assert any(n.op_type == 'Conv' and n.input[1].startswith(WRITTEN) for g in bodies for n in g.node), 'no loop reads one'
 for want, got in zip(outputs(path, fed), outputs(out, fed)):
@@ -76,16 +69,16 @@ net.output(net.op('MatMul', rows, net.op('Transpose', rows, perm=[0, 2, 1])), [1
 path, out = save(net.model(), f'{d}/gram.onnx'), f'{d}/gram_tiled.onnx'
 fed = {'x': np.random.default_rng(0).standard_normal([1, 16, 192, 192], dtype='f4')}
 args = [path, '-o', out, '--goal', 'memory', '--target', 'cpu-generic']
-plan, packed_plan = (json.loads(run(*args, *more, '--json')) for more in ([], ['--max-slowdown', 0]))
+plan, packed_plan = (json.loads(printed(tool, *args, *more, '--json')) for more in ([], ['--max-slowdown', 0]))
 assert 'plain_maps' not in packed_plan, packed_plan
 assert plan['plain_maps'] == 1 and plan['tiled']['process_bytes'] < 0.8 * packed_plan['tiled']['process_bytes'], plan
-assert 'weights of 1 more convolution' in run(*args, '--verify')
+assert 'weights of 1 more convolution' in printed(tool, *args, '--verify')
 written = onnx.load(out)
 assert [n.input[0] for g in graphs(written.graph) for n in g.node if n.op_type == 'Reshape' and n.output[0].startswith(WRITTEN)]
 for want, got in zip(outputs(path, fed), outputs(out, fed)):
     assert got.shape == want.shape and nmse(got, want) < 1e-10, nmse(got, want)
 for more in ['--goal', 'time'], ['--runtime', 'openvino']:
-    assert 'plain_maps' not in json.loads(run(*args, *more, '--json')), more
+    assert 'plain_maps' not in json.loads(printed(tool, *args, *more, '--json')), more
 
 # all weights would take more time than there is; the largest alone, of few pixels, does not (two read it: it has no pieces)
 vgg = '''model ir 8 opset 17
@@ -117,7 +110,7 @@ graph g {
 '''
 with open(f'{d}/vgg.ot', 'w') as f:
     f.write(vgg)
-plan = json.loads(run('inspect', f'{d}/vgg.ot', '--goal', 'memory', '--target', 'cpu-generic', '--json'))
+plan = json.loads(printed(tool, 'inspect', f'{d}/vgg.ot', '--goal', 'memory', '--target', 'cpu-generic', '--json'))
 assert plan['unpacked_weights_from_bytes'] >= 16 << 20, plan.get('unpacked_weights_from_bytes')
 assert plan['tiled']['process_bytes'] < 0.6 * plan['untiled']['process_bytes'], plan['tiled']
 print('all good')

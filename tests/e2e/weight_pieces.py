@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from checks import nmse, outputs, session
+from checks import nmse, outputs, printed, session
 
 FED = {'x': np.random.default_rng(0).standard_normal([1, 16, 48, 48], dtype='f4')}
 
@@ -38,12 +38,6 @@ def classifier():
     return net.model()
 
 
-def run(*args):
-    r = subprocess.run([tool, *map(str, args)], capture_output=True, text=True)
-    assert r.returncode == 0, r.stderr
-    return r.stdout
-
-
 def takes(path):
     return int(subprocess.run([sys.executable, __file__, '--takes', path], capture_output=True, text=True, check=True).stdout)
 
@@ -51,11 +45,11 @@ def takes(path):
 model = classifier()
 path, apart, out = save(model, f'{d}/m.onnx'), save(model, f'{d}/apart.onnx', 'apart.data'), f'{d}/t.onnx'
 args = [path, '-o', out, '--goal', 'memory', '--target', 'cpu-generic']
-plan = json.loads(run(*args, '--json'))
+plan = json.loads(printed(tool, *args, '--json'))
 onnx.checker.check_model(out)
 each = plan['weight_piece_bytes']
 assert plan['data_file'] and each <= 8 << 20, plan
-assert 'large weights are read in pieces' in run(*args)
+assert 'large weights are read in pieces' in printed(tool, *args)
 written = onnx.load(out, load_external_data=False)
 pieces = [t for t in written.graph.initializer if t.name.startswith('tile/piece/') and len(t.dims) > 1 and t.dims[0] > 1]
 assert len({t.name.rsplit('/', 1)[0] for t in pieces}) == 4 and all(np.prod(t.dims) * 4 < 2 * each for t in pieces), [(t.name, t.dims) for t in pieces]
@@ -67,13 +61,13 @@ assert split < whole - (9000 * 1000 * 4 >> 1), (whole, split)
 assert plan['tiled']['process_bytes'] < 1.25 * split + (30 << 20), (plan['tiled'], split)
 # one file, another goal, another runtime: weights stay whole
 for more in ['--single-file'], ['--goal', 'time'], ['--runtime', 'openvino']:
-    assert 'weight_piece_bytes' not in json.loads(run(*args, *more, '--json')), more
-run(*args, '-q')
-if '--verify' in run('--help') and 'needs the native engine' not in run('--help'):
-    nodes = lambda *a: len(json.loads(run('run', *a, '--json'))['nodes'])
+    assert 'weight_piece_bytes' not in json.loads(printed(tool, *args, *more, '--json')), more
+printed(tool, *args, '-q')
+if '--verify' in printed(tool, '--help') and 'needs the native engine' not in printed(tool, '--help'):
+    nodes = lambda *a: len(json.loads(printed(tool, 'run', *a, '--json'))['nodes'])
     assert nodes(out, '--no-plan') == nodes(path, '--no-plan') < nodes(out, '--as-is')
-    run(*args, '--verify')
-    run('run', path, '--no-plan', '--output-dir', f'{d}/want')
-    run('run', out, '--no-plan', '--output-dir', f'{d}/got')
+    printed(tool, *args, '--verify')
+    printed(tool, 'run', path, '--no-plan', '--output-dir', f'{d}/want')
+    printed(tool, 'run', out, '--no-plan', '--output-dir', f'{d}/got')
     assert np.array_equal(np.load(f'{d}/want/0.npy'), np.load(f'{d}/got/0.npy'))
 print('all good')

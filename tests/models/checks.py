@@ -43,6 +43,13 @@ def nodes(graph):
         yield from g.node
 
 
+def printed(*words):
+    """What a command prints, which has to succeed."""
+    r = subprocess.run([*map(str, words)], capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    return r.stdout
+
+
 def tile(tool, path, out, *options):
     """The plan as JSON, for one thread of a target that is the same everywhere, and whether the written model computes something again. Ends the
     program where the tool or the checker of models does not succeed."""
